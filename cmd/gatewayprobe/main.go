@@ -2,7 +2,7 @@
 //
 //	GATEWAY_API_KEY=sk_test_… go run ./cmd/gatewayprobe -base-url https://sandbox.gateway.example
 //
-// docs/probe.md is its guide.
+// See docs/probe.md.
 package main
 
 import (
@@ -32,10 +32,10 @@ func main() {
 
 // The exit codes.
 const (
-	done      = 0 // every row was tested
-	failed    = 1 // it could not start, or was stopped
+	done      = 0 // the run finished
+	failed    = 1 // the run could not start or was interrupted
 	misused   = 2 // the flags are wrong
-	different = 3 // -profile was given, and the gateway differs from it
+	different = 3 // -profile was given and the gateway differs from it
 )
 
 // run is main with its environment as arguments. It returns the exit code.
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, er
 	return done
 }
 
-// listen serves the receiver of webhooks.
+// listen starts the webhook receiver, if -listen is set.
 func listen(ctx context.Context, f *flags) (stop func(), err error) {
 	if f.listen == "" {
 		return func() {}, nil
@@ -88,7 +88,7 @@ func listen(ctx context.Context, f *flags) (stop func(), err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(l) // ends with stop
+		_ = server.Serve(l) // returns when stop closes the server
 	}()
 	return func() {
 		_ = server.Close()
@@ -96,7 +96,7 @@ func listen(ctx context.Context, f *flags) (stop func(), err error) {
 	}, nil
 }
 
-// write writes the report for its owner only.
+// write writes the report to a file that only its owner can read.
 func write(file string, report *gatewayprobe.Report) error {
 	text, err := json.Marshal(report, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
@@ -124,8 +124,8 @@ func list(out io.Writer, steps []gatewayprobe.Step) {
 }
 
 // screen prints results as they arrive: on a terminal as a table with colors and a
-// progress line, elsewhere as plain lines with columns separated by tabs. If the
-// gateway does not agree, the row's claim is printed too.
+// progress line, otherwise as plain lines with tab-separated columns. Unless the
+// gateway agrees, it also prints the row's claim.
 type screen struct {
 	out      io.Writer
 	terminal bool

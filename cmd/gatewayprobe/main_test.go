@@ -16,7 +16,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// command runs the command with the key of a mock.
+// command runs the command with an API key of the mock.
 func command(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -27,7 +27,7 @@ func command(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// listening starts a mock and returns its URL.
+// listening starts a mock gateway and returns its URL.
 func listening(t *testing.T, opts ...mockserver.Option) string {
 	t.Helper()
 	url, err := mockserver.Run(t, opts...).Listen("127.0.0.1:0")
@@ -35,7 +35,7 @@ func listening(t *testing.T, opts ...mockserver.Option) string {
 	return url
 }
 
-func TestTheCommandWritesALinePerRowAndTheReport(t *testing.T) {
+func TestTheCommandPrintsALinePerRowAndWritesTheReport(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.json")
 	code, out, errs := command(t, "-base-url", listening(t, mockserver.WithDialect(mockserver.Live)), "-rate", "1000",
@@ -54,10 +54,10 @@ func TestTheCommandWritesALinePerRowAndTheReport(t *testing.T) {
 	assert.Equal(t, "live", report.Results[0].Reading)
 	info, err := os.Stat(file)
 	require.NoError(t, err)
-	assert.Zero(t, info.Mode()&0o077, "others can't read it")
+	assert.Zero(t, info.Mode()&0o077, "others can read the report")
 }
 
-func TestWithAProfileTheCommandSaysWhatChanged(t *testing.T) {
+func TestAProfileShowsWhatChanged(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.json")
 	live := listening(t, mockserver.WithDialect(mockserver.Live))
@@ -85,7 +85,7 @@ func TestWebhooksReachTheCommandsReceiver(t *testing.T) {
 	code, out, errs := command(t, "-base-url", url, "-only", "event-version", "-listen", "127.0.0.1:0",
 		"-webhook-url", "https://hooks.example", "-webhook-wait", "1ms")
 	require.Zero(t, code, errs)
-	assert.Contains(t, out, "can't tell\tevent-version\tno webhook arrived within 1ms\t", "nothing leads to the receiver here")
+	assert.Contains(t, out, "can't tell\tevent-version\tno webhook arrived within 1ms\t", "nothing forwards to the receiver in this test")
 }
 
 func TestATerminalShowsATableAndTheProgress(t *testing.T) {
@@ -114,7 +114,7 @@ func TestListSendsNothing(t *testing.T) {
 	assert.Regexp(t, `\d+ of \d+ rows of docs/assumptions.md are tested.\n$`, out)
 }
 
-func TestHelpExplainsTheFlagsAndOffersNoneForTheKey(t *testing.T) {
+func TestHelpListsTheFlagsAndNoneForTheKey(t *testing.T) {
 	t.Parallel()
 	code, out, _ := command(t, "-h")
 	require.Zero(t, code)

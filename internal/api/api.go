@@ -1,15 +1,15 @@
-// Package api lists the exported API of the module, one declaration a line, as Go's own
-// api/*.txt do:
+// Package api lists the exported API of the module, one declaration per line, in
+// the format of Go's own api/*.txt files:
 //
 //	pkg gateway, func New(string, Credential, ...Option) (*Client, error)
 //	pkg gateway, type Transaction struct, Amount int64
 //
-// api/next.txt is the API that the next release will have:
+// api/next.txt is the API of the next release. To update it:
 //
 //	go run ./internal/api/list >api/next.txt
 //
-// A release keeps a copy of it under its version, api/v1.2.0.txt, whose declarations
-// must stay: see [Compare].
+// Each release keeps a copy of it, such as api/v1.2.0.txt. Later releases of the
+// same major version must keep these declarations: see [Compare].
 package api
 
 import (
@@ -24,7 +24,8 @@ import (
 	"strings"
 )
 
-// List returns the lines of every package below root that others can import, sorted.
+// List returns the sorted lines of every package below root that other modules can
+// import.
 func List(root string) ([]string, error) {
 	var lines []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -44,16 +45,17 @@ func List(root string) ([]string, error) {
 	return slices.Compact(lines), err
 }
 
-// private reports whether a folder has no importable package of the module.
+// private reports whether a folder has no package of this module that others can
+// import.
 func private(path, name string) bool {
 	if strings.HasPrefix(name, ".") || slices.Contains([]string{"internal", "testdata", "examples", "cmd", "node_modules"}, name) {
 		return true
 	}
-	nested, _ := filepath.Glob(filepath.Join(path, "go.mod")) // the pattern is valid
+	nested, _ := filepath.Glob(filepath.Join(path, "go.mod")) // fails only for invalid patterns
 	return len(nested) > 0
 }
 
-// listPackage lists the package of a folder, as it is built for Linux.
+// listPackage lists the package in a folder as built for Linux.
 func listPackage(dir string) ([]string, error) {
 	target := build.Default
 	target.GOOS, target.GOARCH, target.CgoEnabled = "linux", "amd64", false
@@ -111,7 +113,7 @@ func receiver(d *ast.FuncDecl) string {
 }
 
 // group lists a declaration of constants, variables or types. A constant without a
-// value repeats that of the previous one, with another iota.
+// value has the previous one's expression, with its own iota.
 func (l *lister) group(d *ast.GenDecl) {
 	var last *ast.ValueSpec
 	for i, spec := range d.Specs {
@@ -129,17 +131,17 @@ func (l *lister) group(d *ast.GenDecl) {
 	}
 }
 
-func (l *lister) values(tok token.Token, s, meaning *ast.ValueSpec, iota int) {
+func (l *lister) values(tok token.Token, s, effective *ast.ValueSpec, iota int) {
 	for i, name := range s.Names {
 		if !name.IsExported() {
 			continue
 		}
 		line := tok.String() + " " + name.Name
-		if meaning.Type != nil {
-			line += " " + text(meaning.Type)
+		if effective.Type != nil {
+			line += " " + text(effective.Type)
 		}
-		if tok == token.CONST && i < len(meaning.Values) {
-			line += " = " + strings.ReplaceAll(text(meaning.Values[i]), "iota", fmt.Sprintf("iota(%d)", iota))
+		if tok == token.CONST && i < len(effective.Values) {
+			line += " = " + strings.ReplaceAll(text(effective.Values[i]), "iota", fmt.Sprintf("iota(%d)", iota))
 		}
 		l.add("%s", line)
 	}
@@ -157,19 +159,19 @@ func (l *lister) typed(s *ast.TypeSpec) {
 		l.members("type "+name+" struct", t.Fields, ast.IsExported)
 	case *ast.InterfaceType:
 		l.add("type %s interface", name)
-		l.members("type "+name+" interface", t.Methods, func(string) bool { return true }) // an unexported method seals it
+		l.members("type "+name+" interface", t.Methods, func(string) bool { return true }) // an unexported method seals the interface
 	default:
 		l.add("type %s %s", name, text(t))
 	}
 }
 
-func (l *lister) members(of string, list *ast.FieldList, listed func(string) bool) {
+func (l *lister) members(of string, list *ast.FieldList, include func(string) bool) {
 	for _, f := range list.List {
 		if len(f.Names) == 0 {
 			l.add("%s, embedded %s", of, text(f.Type))
 		}
 		for _, name := range f.Names {
-			if listed(name.Name) {
+			if include(name.Name) {
 				l.add("%s, %s %s", of, name, text(f.Type))
 			}
 		}

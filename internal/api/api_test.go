@@ -21,19 +21,19 @@ func listed(t *testing.T, file string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// TestNoDeclarationWasRemovedOrChanged unless api/next.txt was updated too.
-// Additions may be missing there until .ci/run compares the whole file.
+// TestNoDeclarationWasRemovedOrChanged fails if a declaration of api/next.txt was
+// removed or changed. It allows additions, but .ci/run compares the whole file.
 func TestNoDeclarationWasRemovedOrChanged(t *testing.T) {
 	t.Parallel()
 	now, err := api.List(root)
 	require.NoError(t, err)
 	for _, broken := range api.Compare(listed(t, filepath.Join(root, "api", "next.txt")), now) {
-		t.Errorf("%s\nif this is intended: go run ./internal/api/list >api/next.txt, and a line in CHANGELOG.md", broken)
+		t.Errorf("%s\nif this is intended, run go run ./internal/api/list >api/next.txt and add a line to CHANGELOG.md", broken)
 	}
 }
 
-// TestNoDeclarationOfAReleaseWasRemoved: every later release of the same major version
-// still has the declarations of a release.
+// TestNoDeclarationOfAReleaseWasRemoved checks that the API still has the
+// declarations of every earlier release of this major version.
 func TestNoDeclarationOfAReleaseWasRemoved(t *testing.T) {
 	t.Parallel()
 	now, err := api.List(root)
@@ -48,8 +48,8 @@ func TestNoDeclarationOfAReleaseWasRemoved(t *testing.T) {
 	}
 }
 
-// TestTheListHasEveryKindOfDeclaration in importable packages, and nothing
-// from other packages.
+// TestTheListHasEveryKindOfDeclaration also checks that packages which others
+// can't import are not listed.
 func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 	t.Parallel()
 	now, err := api.List(root)
@@ -75,7 +75,7 @@ func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 	assert.NotContains(t, text, "method (*Error) status")
 }
 
-// TestBreakingChangesAreListed, and additions are not.
+// TestBreakingChangesAreListed also checks that additions are not listed.
 func TestBreakingChangesAreListed(t *testing.T) {
 	t.Parallel()
 	before := []string{
@@ -89,7 +89,7 @@ func TestBreakingChangesAreListed(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"changed: pkg p, func A(int)\n     to: pkg p, func A(int, string)",
-		"gone: pkg p, func B()",
+		"removed: pkg p, func B()",
 		"changed: pkg p, method (*T) M(int)\n     to: pkg p, method (*T) M(int64)",
 		"changed: pkg p, type T struct, X int\n     to: pkg p, type T struct, X string",
 		"changed: pkg p, const C K = 1\n     to: pkg p, const C K = 2",

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Compare describes what was removed from an API or changed; additions are allowed.
+// Compare lists the breaking changes between two versions of an API: what was
+// removed or changed, and methods added to interfaces. Other additions are allowed.
 func Compare(before, now []string) []string {
 	changed := map[string]string{}
 	for _, line := range now {
@@ -22,15 +23,16 @@ func Compare(before, now []string) []string {
 		case replaced != "":
 			broken = append(broken, fmt.Sprintf("changed: %s\n     to: %s", line, replaced))
 		default:
-			broken = append(broken, "gone: "+line)
+			broken = append(broken, "removed: "+line)
 		}
 	}
-	return append(broken, grown(before, now)...)
+	return append(broken, addedMethods(before, now)...)
 }
 
-// grown returns the methods that were added to interfaces, which breaks their
-// implementations. Interfaces with an unexported method have none outside the module.
-func grown(before, now []string) (broken []string) {
+// addedMethods lists the methods that were added to interfaces, which breaks their
+// implementations. Interfaces with an unexported method are skipped, because they
+// have no implementations outside the module.
+func addedMethods(before, now []string) (broken []string) {
 	for _, line := range now {
 		of, member, isMember := strings.Cut(line, " interface, ")
 		if !isMember || slices.Contains(before, line) || !slices.Contains(before, of+" interface") {
@@ -51,7 +53,7 @@ func exported(member string) bool {
 	return strings.HasPrefix(member, "embedded ") || ast.IsExported(member)
 }
 
-// subject returns the start of a line that names what it declares.
+// subject returns the part of a line that names what it declares.
 func subject(line string) string {
 	var member int
 	switch {
@@ -61,7 +63,7 @@ func subject(line string) string {
 		member = strings.Index(line, " interface, ") + len(" interface, ")
 	case strings.Contains(line, ", method ("):
 		member = strings.Index(line, ") ") + len(") ")
-	default: // behind "pkg p, func "
+	default: // after "pkg p, func "
 		of, declaration, _ := strings.Cut(line, ", ")
 		member = len(of) + len(", ") + strings.Index(declaration, " ") + 1
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// text returns a type or a value as source. Parameter names are omitted, since
-// they may change.
+// text returns the source of a type or a value. Parameter names are omitted,
+// because they may change.
 func text(e ast.Expr) string {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if f, ok := n.(*ast.FuncType); ok {
@@ -18,7 +18,7 @@ func text(e ast.Expr) string {
 	return types.ExprString(e)
 }
 
-// unnamed returns a list of parameters without their names.
+// unnamed returns a list of parameters without names.
 func unnamed(list *ast.FieldList) *ast.FieldList {
 	if list == nil {
 		return nil

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Missing as the value of [Edit] removes the member.
+// Missing, as the value for [Edit], removes the member.
 const Missing = ""
 
-// Edit returns the JSON in body with the member at path, such as "products[0].name", set
-// to the JSON in value. All but the last step of the path must exist.
+// Edit returns the JSON in body with the member at path, such as
+// "products[0].name", set to the JSON in value. All steps of the path but the last
+// must exist.
 func Edit(tb TB, body, path, value string) string {
 	tb.Helper()
 	root := parse(tb, []byte(body))
@@ -20,7 +21,7 @@ func Edit(tb TB, body, path, value string) string {
 	}
 	steps := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
 	if !set(root, steps, v, value == Missing) {
-		tb.Fatalf("golden: there is no %s in %.200s", path, body)
+		tb.Fatalf("golden: no %s in %.200s", path, body)
 	}
 	out, err := json.Marshal(root)
 	if err != nil {
@@ -29,7 +30,7 @@ func Edit(tb TB, body, path, value string) string {
 	return string(out)
 }
 
-// set reports whether the path exists.
+// set sets or removes the value at a path, and reports whether the path exists.
 func set(in any, steps []string, v any, remove bool) bool {
 	last := len(steps) == 1
 	switch node := in.(type) {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Exchange gives every request the same response and records the requests. Its Respond
-// method is a responder of a mock transport.
+// Exchange returns the same response to every request and records the requests. Its
+// Respond method is a responder for a mock transport.
 type Exchange struct {
 	Status int
 	Header http.Header // besides Content-Type, which defaults to JSON
@@ -59,12 +59,12 @@ func (e *Exchange) Requests() []Request {
 	return append([]Request(nil), e.requests...)
 }
 
-// Only returns the only request, and fails the test if there is another number.
+// Only returns the request, and fails the test unless there was exactly one.
 func (e *Exchange) Only(tb TB) Request {
 	tb.Helper()
 	all := e.Requests()
 	if len(all) != 1 {
-		tb.Fatalf("golden: %d requests were sent, not one", len(all))
+		tb.Fatalf("golden: %d requests were sent instead of one", len(all))
 	}
 	return all[0]
 }

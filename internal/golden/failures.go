@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Failure is an error response that every operation must be able to read, and
-// the required contents of the client's error.
+// Failure is an error response that every operation must be able to read, and what
+// the client's error must contain.
 type Failure struct {
 	Exchange // its status and body
 
@@ -33,14 +33,14 @@ func Failures(tb TB) []*Failure {
 		parts := strings.Split(entry.Name(), ".")
 		status, err := strconv.Atoi(parts[max(len(parts)-2, 0)])
 		if err != nil {
-			tb.Fatalf("golden: errors/%s does not name its status", entry.Name())
+			tb.Fatalf("golden: errors/%s has no status in its name", entry.Name())
 		}
 		if status >= 400 {
 			all = append(all, failure(tb, entry.Name(), status))
 		}
 	}
 	if len(all) == 0 {
-		tb.Fatalf("golden: no files under testdata/errors")
+		tb.Fatalf("golden: no error responses under testdata/errors")
 	}
 	return all
 }

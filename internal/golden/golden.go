@@ -1,5 +1,5 @@
-// Package golden compares the client and the mock gateway with the wire form
-// under testdata/, which was written manually from the interface document: one
+// Package golden compares the client and the mock gateway with the golden files
+// under testdata/, which were written by hand from the interface document: one
 // file per request and response, testdata/<resource>/<operation>.request.json
 // and .response.json, and .live.response.json if the live dialect differs.
 // Only tests import it.
@@ -26,8 +26,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Read returns the file testdata/name, such as "customers/create.request.json",
-// from the module's root.
+// Read returns the file testdata/name in the module's root, such as
+// "customers/create.request.json".
 func Read(tb TB, name string) []byte {
 	tb.Helper()
 	body, err := os.ReadFile(filepath.Join(root(tb), "testdata", filepath.FromSlash(name)))
@@ -59,8 +59,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Body returns the file testdata/name as it must be on the wire: the same
-// members in the same order, without whitespace.
+// Body returns the file testdata/name as it must be on the wire: with the same
+// members in the same order but without whitespace.
 func Body(tb TB, name string) string {
 	tb.Helper()
 	var b bytes.Buffer
@@ -82,9 +82,9 @@ func Data(tb TB, response []byte) []byte {
 	return envelope.Data
 }
 
-// Keeps checks that got, the encoding of what was decoded from want, has the members and
-// values of want and no others. Absent, null, "" and an empty list may become
-// each other. A number may have been a string in want.
+// Keeps checks a round trip: got, the encoding of what was decoded from want, must
+// have the members and values of want and no others. Absent, null, "" and an empty
+// list count as equal, and a number may have been a string in want.
 func Keeps(tb TB, want, got []byte) {
 	tb.Helper()
 	compare(tb, want, got, func(_ string, want, got any) bool {
@@ -106,7 +106,7 @@ func parse(tb TB, raw []byte) any {
 	return v
 }
 
-// absent stands for a member that one of two objects lacks.
+// absent stands for a member that only the other object has.
 type absent struct{}
 
 func (absent) String() string { return "absent" }
@@ -137,7 +137,7 @@ func compare(tb TB, want, got []byte, same func(name string, want, got any) bool
 			}
 			return
 		}
-		tb.Errorf("golden: the JSON%s is %v, the golden file has %v", path, got, want)
+		tb.Errorf("golden: got%s is %v, want %v", path, got, want)
 	}
 	walk("", parse(tb, want), parse(tb, got))
 }
@@ -154,53 +154,55 @@ func empty(v any) bool {
 	return v == nil || v == "" || v == (absent{}) || ok && len(list) == 0
 }
 
-// zero reports whether v is an empty value, which may be written for a member
-// that was not in the response.
+// zero reports whether v is a zero value, which may be encoded for a member that
+// the response did not have.
 func zero(v any) bool { return empty(v) || v == false || v == json.Number("0") }
 
-// Filled checks that every exported field of the struct v points to, and of the structs
-// in it, is set: a decoded file then shows that each field has the right name. Fields
-// named in but may be zero, in any struct; so may Extra.
-func Filled(tb TB, v any, but ...string) {
+// Filled checks that every exported field of the struct v points to, and of the
+// structs in it, is set. After decoding a golden file, this shows that each field
+// has the right name. Extra and the fields named in except may be zero, in any
+// struct.
+func Filled(tb TB, v any, except ...string) {
 	tb.Helper()
-	for _, path := range unset(reflect.ValueOf(v), "", append(but, "Extra")) {
-		tb.Errorf("golden: %T%s was not filled", v, path)
+	for _, path := range unset(reflect.ValueOf(v), "", append(except, "Extra")) {
+		tb.Errorf("golden: %T%s is not set", v, path)
 	}
 }
 
-func unset(v reflect.Value, path string, but []string) []string {
+// unset returns the paths of the values that are zero.
+func unset(v reflect.Value, path string, except []string) []string {
 	if v.IsZero() {
 		return []string{path}
 	}
-	switch v.Kind() { //nolint:exhaustive // every other kind is a value of its own
+	switch v.Kind() { //nolint:exhaustive // values of other kinds contain no fields
 	case reflect.Pointer, reflect.Interface:
-		return unset(v.Elem(), path, but)
+		return unset(v.Elem(), path, except)
 	case reflect.Slice:
 		if v.Len() > 0 {
-			return unset(v.Index(0), path+"[0]", but)
+			return unset(v.Index(0), path+"[0]", except)
 		}
 		return []string{path}
 	case reflect.Struct:
-		return unsetFields(v, path, but)
+		return unsetFields(v, path, except)
 	}
 	return nil
 }
 
-func unsetFields(v reflect.Value, path string, but []string) []string {
+func unsetFields(v reflect.Value, path string, except []string) []string {
 	if v.NumField() > 0 && v.Type().Field(0).Type.String() == "time.Time" {
 		return nil // a timestamp, which is not zero
 	}
 	var out []string
 	for i := range v.NumField() {
-		if f := v.Type().Field(i); f.IsExported() && !slices.Contains(but, f.Name) {
-			out = append(out, unset(v.Field(i), path+"."+f.Name, but)...)
+		if f := v.Type().Field(i); f.IsExported() && !slices.Contains(except, f.Name) {
+			out = append(out, unset(v.Field(i), path+"."+f.Name, except)...)
 		}
 	}
 	return out
 }
 
-// Scramble returns the JSON object in raw with an unknown member "x_new" added to it and
-// to every object in it, as a later version of the gateway may send it.
+// Scramble returns the JSON object in raw with an unknown member "x_new" added to it
+// and to every object in it, as a later version of the gateway may send.
 func Scramble(tb TB, raw []byte) []byte {
 	tb.Helper()
 	out, err := json.Marshal(scramble(parse(tb, raw)))

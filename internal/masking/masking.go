@@ -1,5 +1,5 @@
-// Package masking decides which parts of a request or a response must not be
-// shown: credentials, tokens, documents, Pix keys and card data.
+// Package masking decides which parts of requests and responses must not be shown:
+// credentials, tokens, documents, Pix keys and card data.
 package masking
 
 import (
@@ -33,8 +33,8 @@ func Parameter(name string) bool {
 	return false
 }
 
-// Member reports whether a value must be masked. The path names the members that
-// lead to it, the innermost last.
+// Member reports whether a value must be masked. The path has the names of the
+// members that contain it, the innermost last.
 func Member(path []string, t jsontext.Token) bool {
 	if kind := t.Kind(); kind != '"' && kind != '0' || len(path) == 0 {
 		return false
@@ -50,8 +50,8 @@ func Member(path []string, t jsontext.Token) bool {
 	return slices.ContainsFunc(path, spec.IsCardObject) || spec.CardData(name, t.Kind(), t.String())
 }
 
-// Rewrite copies JSON text with the values replaced by change, and masks card
-// numbers in member names.
+// Rewrite copies JSON text, replaces values with change and masks card numbers in
+// member names.
 func Rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.Token) (string, error) {
 	r := jsonread.Rewriter{
 		Name: spec.MaskCardNumbers,
@@ -59,6 +59,6 @@ func Rewrite(text []byte, change func(path []string, t jsontext.Token) jsontext.
 			return out.WriteToken(change(path, t))
 		},
 	}
-	shown, err := r.Rewrite(text)
-	return string(shown), err
+	masked, err := r.Rewrite(text)
+	return string(masked), err
 }

@@ -1,4 +1,4 @@
-// Package profile defines the readings that a row of docs/assumptions.md can have,
+// Package profile defines the possible readings of the rows of docs/assumptions.md
 // and the mock gateway's settings for them.
 package profile
 
@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
-// The readings that a setting reproduces. Any other reading describes a
-// gateway's behavior in words.
+// The readings that the mock gateway has settings for. Any other reading describes
+// a gateway's behavior in words.
 const (
 	Assumed  = "assumed"  // the row applies
 	Document = "document" // as in the document dialect
@@ -24,7 +24,7 @@ const (
 const (
 	LenientRow = "D9"
 	FeeRow     = "transaction-fee"
-	listedFee  = "D17" // has the reading of D12, which precedes it
+	listedFee  = "D17" // has the same reading as D12, which precedes it
 )
 
 // Settings are the mock gateway's settings for a set of readings.
@@ -34,10 +34,10 @@ type Settings struct {
 	Fee     int64 // cents
 }
 
-// Read returns the settings for readings, and the rows whose reading has no
-// setting, in the order of docs/assumptions.md. It returns an error if a row
-// does not exist.
-func Read(readings map[string]string) (set Settings, without []string, err error) {
+// Read returns the settings for readings (by row), and the rows whose reading has
+// no setting, in the order of docs/assumptions.md. It returns an error if a row does
+// not exist.
+func Read(readings map[string]string) (set Settings, unsupported []string, err error) {
 	left := len(readings)
 	for _, row := range docs.Assumptions() {
 		reading, found := readings[row.ID]
@@ -46,16 +46,16 @@ func Read(readings map[string]string) (set Settings, without []string, err error
 		}
 		left--
 		if !set.add(row.ID, reading) {
-			without = append(without, row.ID)
+			unsupported = append(unsupported, row.ID)
 		}
 	}
 	if left > 0 {
-		return set, without, unknown(readings)
+		return set, unsupported, unknown(readings)
 	}
-	return set, without, nil
+	return set, unsupported, nil
 }
 
-// add adds a reading, and reports whether there is a setting for it.
+// add applies a reading and reports whether there is a setting for it.
 func (s *Settings) add(id, reading string) bool {
 	row, dialect := spec.RowOf(id)
 	switch {
@@ -88,7 +88,7 @@ func Sets(id string) bool {
 	return dialect || id == listedFee || id == LenientRow || id == FeeRow
 }
 
-// unknown returns an error for a row that docs/assumptions.md does not have.
+// unknown returns an error that names a row which docs/assumptions.md does not have.
 func unknown(readings map[string]string) error {
 	for id := range readings {
 		if !slices.ContainsFunc(docs.Assumptions(), func(a docs.Assumption) bool { return a.ID == id }) {

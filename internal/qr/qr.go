@@ -1,5 +1,5 @@
-// Package qr draws QR codes: as PNG for APIs, as SVG for pages, and as text
-// for terminals.
+// Package qr draws QR codes as PNG for APIs, as SVG for web pages and as text for
+// terminals.
 package qr
 
 import (
@@ -13,18 +13,17 @@ import (
 	"github.com/boombuler/barcode/qr"
 )
 
-// quiet is the width in modules of the light margin, which scanners need.
+// quiet is the width in modules of the light margin that scanners need.
 const quiet = 4
 
-// Code is a QR code. All its output formats show the same modules and the
-// margin.
+// Code is a QR code. All output formats include the margin.
 type Code struct {
 	dark []bool // row by row, without the margin
 	side int    // modules, without the margin
 }
 
-// New returns the QR code of text. It returns an error if the text is too long
-// for a QR code, at about 2900 bytes.
+// New returns the QR code of text, or an error if the text is too long for a QR
+// code, which has room for about 2900 bytes.
 func New(text string) (Code, error) {
 	picture, err := qr.Encode(text, qr.L, qr.Auto)
 	if err != nil {
@@ -38,11 +37,12 @@ func New(text string) (Code, error) {
 	return c, nil
 }
 
-// Size returns the width and height of the picture in modules, margin included.
+// Size returns the width and height of the picture in modules, including the
+// margin.
 func (c Code) Size() int { return c.side + 2*quiet }
 
-// Dark reports whether the module at x, y is dark. The coordinates include the
-// margin; everything outside is light.
+// Dark reports whether the module at x, y is dark. The coordinates start in the
+// margin. Everything outside the code is light.
 func (c Code) Dark(x, y int) bool {
 	x, y = x-quiet, y-quiet
 	return x >= 0 && y >= 0 && x < c.side && y < c.side && c.dark[y*c.side+x]
@@ -90,8 +90,8 @@ func (c Code) SVG() string {
 // background.
 func (c Code) Terminal() string { return c.halfBlocks("", "\n") }
 
-// Color is like Terminal, but sets black and white by escape codes, so that it
-// can be scanned on any background.
+// Color is like Terminal but sets black and white with escape codes, so that the
+// code can be scanned on any background.
 func (c Code) Color() string { return c.halfBlocks("\x1b[97;40m", "\x1b[0m\n") }
 
 func (c Code) halfBlocks(before, after string) string {

@@ -1,6 +1,6 @@
-// Package recording draws the output of a command as an SVG picture of a
-// terminal, for the README. Code hosts show SVG without scripts, so the
-// picture scrolls by CSS.
+// Package recording draws the output of a command as an SVG picture of a terminal,
+// for the README. Code hosts show SVG without scripts, so the picture scrolls with
+// CSS.
 package recording
 
 import (
@@ -17,15 +17,15 @@ import (
 const (
 	columns    = 104 // longer lines wrap
 	rows       = 37  // lines in the window
-	width      = 844 // pixels, for the columns and the padding
+	width      = 844 // pixels, including the padding
 	lineHeight = 19
 	padding    = 16
-	module     = 4 // side of a QR module
-	seconds    = 8 // how long a screen is shown
+	module     = 4 // the side of a QR module in pixels
+	seconds    = 8 // how long each screen is shown
 )
 
-// SVG returns a picture of a terminal in which command printed output. A QR
-// code of half blocks is drawn as squares, since fonts leave gaps between them.
+// SVG returns a picture of a terminal in which command has printed output. A QR code
+// of half blocks is drawn as squares, because fonts leave gaps between the blocks.
 func SVG(command, output string) []byte {
 	d := &drawing{}
 	d.text("prompt", "$ "+command)
@@ -50,7 +50,7 @@ func SVG(command, output string) []byte {
 	return d.svg(command)
 }
 
-// Text returns the lines of a picture, the command first, without QR codes.
+// Text returns the lines of a picture, starting with the command, without QR codes.
 func Text(svg []byte) ([]string, error) {
 	var found []string
 	decoder := xml.NewDecoder(bytes.NewReader(svg))
@@ -77,7 +77,7 @@ func Text(svg []byte) ([]string, error) {
 	}
 }
 
-// Plain returns the lines of output that Text returns for its picture.
+// Plain returns the lines of output that Text returns for the picture of it.
 func Plain(output string) []string {
 	var kept []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(output, "\n"), "\n") {
@@ -99,8 +99,8 @@ func isTitle(line string) bool { return regexp.MustCompile(`^\d+\. `).MatchStrin
 // drawing is a picture under construction.
 type drawing struct {
 	body   strings.Builder
-	y      int   // of the next line
-	starts []int // y of each title
+	y      int   // where the next line starts
+	starts []int // the y of each title
 }
 
 // text draws a line; an empty line becomes a gap.
@@ -125,7 +125,7 @@ func (d *drawing) text(class, line string) {
 	d.body.WriteString("</text>\n")
 }
 
-// qr draws rows of half blocks, in which a block is light.
+// qr draws rows of half blocks, in which the blocks are the light modules.
 func (d *drawing) qr(lines []string) {
 	left := padding + lineHeight
 	top := d.y + lineHeight/2
@@ -165,8 +165,8 @@ func (d *drawing) svg(command string) []byte {
 	return b.Bytes()
 }
 
-// scroll returns the animation: as many complete steps as fit in the window are
-// shown for some seconds each.
+// scroll returns the animation. Each screen shows as many complete steps as fit in
+// the window.
 func (d *drawing) scroll() string {
 	window := rows * lineHeight
 	bottom := max(0, d.y+lineHeight-window)
@@ -176,7 +176,7 @@ func (d *drawing) scroll() string {
 		if i+1 < len(d.starts) {
 			end = d.starts[i+1]
 		}
-		if end-lineHeight-offsets[len(offsets)-1] > window { // without the empty line after it
+		if end-lineHeight-offsets[len(offsets)-1] > window { // not counting the empty line after the step
 			offsets = append(offsets, min(start, bottom))
 		}
 	}

@@ -23,7 +23,7 @@ func TestThePictureContainsEveryLineOfTheOutput(t *testing.T) {
 	assert.Len(t, text, 4)
 }
 
-func TestAQRCodeIsDrawnAndNotWritten(t *testing.T) {
+func TestAQRCodeIsDrawnAsSquares(t *testing.T) {
 	t.Parallel()
 	code, err := qr.New("pay me")
 	require.NoError(t, err)

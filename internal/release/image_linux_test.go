@@ -21,8 +21,8 @@ import (
 // maxImage is the maximum size of the image's binary.
 const maxImage = 15 << 20
 
-// instructions returns the arguments of each instruction of the Dockerfile's last stage,
-// and the command that builds the binary.
+// instructions returns the arguments of the instructions in the Dockerfile's last
+// stage, and the command that builds the binary.
 func instructions(t *testing.T, dir string) (last map[string]string, build string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "Dockerfile"))
@@ -42,13 +42,13 @@ func instructions(t *testing.T, dir string) (last map[string]string, build strin
 	return last, build
 }
 
-// inImage returns a command that runs as in the image: with its root file
-// system and environment and, if this process is root, its user.
+// inImage returns a command that runs as in the image: with its environment and, if
+// this process is root, its root file system and user.
 func inImage(t *testing.T, root, env string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Env = []string{env}
-	if os.Geteuid() != 0 { // not root: an empty folder and an empty environment
+	if os.Geteuid() != 0 { // can't chroot, so the command runs in an empty folder
 		cmd.Path, cmd.Dir = filepath.Join(root, args[0]), t.TempDir()
 		return cmd
 	}
@@ -81,10 +81,10 @@ func TestTheImageRunsFromAnEmptyDirectory(t *testing.T) {
 	require.NoError(t, err)
 	libraries, err := program.ImportedLibraries()
 	require.NoError(t, err)
-	assert.Empty(t, libraries, "it is static")
+	assert.Empty(t, libraries, "not static")
 	require.NoError(t, program.Close())
 
-	// The image's own port may be taken on this machine.
+	// The gateway listens on a free port, because the image's port may be in use.
 	var entrypoint, health []string
 	require.NoError(t, json.Unmarshal([]byte(image["ENTRYPOINT"]), &entrypoint))
 	_, check, _ := strings.Cut(image["HEALTHCHECK"], " CMD ")
@@ -104,7 +104,7 @@ func TestTheImageRunsFromAnEmptyDirectory(t *testing.T) {
 			port = found[1]
 		}
 	}
-	require.NotEmpty(t, port, "the banner names the port")
+	require.NotEmpty(t, port, "the banner does not name the port")
 	healthy, err := inImage(t, root, "MOCKGATEWAY_ADDR=:"+port, health...).CombinedOutput()
 	require.NoError(t, err, "%s", healthy)
 	assert.Contains(t, string(healthy), `"status":"ok"`)

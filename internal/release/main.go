@@ -1,5 +1,5 @@
 // Command release writes the files that goreleaser adds to a release: the
-// licenses of the linked modules, and an SBOM of each command.
+// licenses of the linked modules and an SBOM for each command.
 // .goreleaser.yaml runs it.
 //
 //	go run ./internal/release notices FILE PACKAGE...
@@ -22,23 +22,23 @@ func main() {
 	}
 }
 
-// run writes the file that args describe; see the package comment.
+// run writes the file that args name; see the package comment.
 func run(ctx context.Context, args []string) error {
 	if len(args) < 3 {
 		return errors.New("usage: release notices FILE PACKAGE... | release sbom FILE BINARY")
 	}
 	var data []byte
 	var err error
-	switch kind, of := args[0], args[2:]; {
+	switch kind, inputs := args[0], args[2:]; {
 	case kind == "notices":
-		data, err = notices(ctx, of)
-	case kind == "sbom" && len(of) == 1:
-		data, err = sbom(of[0])
+		data, err = notices(ctx, inputs)
+	case kind == "sbom" && len(inputs) == 1:
+		data, err = sbom(inputs[0])
 	default:
 		err = fmt.Errorf("unknown command %q, or too many arguments", kind)
 	}
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(args[1], data, 0o644) //nolint:gosec // it is published
+	return os.WriteFile(args[1], data, 0o644) //nolint:gosec // the file is published
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // notices returns the licenses of all modules that the commands link on any
-// platform, with the address of each source. They must be distributed with the
+// platform, each with the URL of its source. They must be distributed with the
 // binaries.
 func notices(ctx context.Context, commands []string) ([]byte, error) {
 	root, err := goCommand(ctx, nil, "env", "GOROOT")
@@ -27,7 +27,7 @@ func notices(ctx context.Context, commands []string) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	out.WriteString("The commands of this archive link the modules below. The source of each is at the address above its license.\n")
+	out.WriteString("The commands in this archive contain the modules below. The URL above each license leads to the module's source.\n")
 	if err := notice(&out, "the Go standard library, https://go.dev/dl/", strings.TrimSpace(root)); err != nil {
 		return nil, err
 	}
@@ -39,18 +39,19 @@ func notices(ctx context.Context, commands []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// linked returns the folder of each module that the commands link, by path@version.
+// linked returns the folders of the modules that the commands link, by
+// path@version.
 func linked(ctx context.Context, commands []string) (map[string]string, error) {
 	const format = `{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}}{{"\t"}}{{.Dir}}{{end}}{{end}}`
 	folders := map[string]string{}
-	for _, system := range []string{"linux", "darwin", "windows"} {
+	for _, goos := range []string{"linux", "darwin", "windows"} {
 		for _, arch := range []string{"amd64", "arm64"} {
-			env := []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0"}
-			listed, err := goCommand(ctx, env, append([]string{"list", "-deps", "-f", format}, commands...)...)
+			env := []string{"GOOS=" + goos, "GOARCH=" + arch, "CGO_ENABLED=0"}
+			output, err := goCommand(ctx, env, append([]string{"list", "-deps", "-f", format}, commands...)...)
 			if err != nil {
 				return nil, err
 			}
-			for line := range strings.Lines(listed) {
+			for line := range strings.Lines(output) {
 				module, folder, _ := strings.Cut(strings.TrimSpace(line), "\t")
 				folders[module] = folder
 			}
@@ -71,7 +72,7 @@ func notice(out *bytes.Buffer, title, folder string) error {
 		if entry.IsDir() || !isLicense.MatchString(entry.Name()) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(folder, entry.Name())) //nolint:gosec // of a module
+		text, err := os.ReadFile(filepath.Join(folder, entry.Name())) //nolint:gosec // a file of a module
 		if err != nil {
 			return err
 		}
@@ -79,13 +80,13 @@ func notice(out *bytes.Buffer, title, folder string) error {
 		found = true
 	}
 	if !found {
-		return errors.New("found no license of " + title)
+		return errors.New("found no license file for " + title)
 	}
 	return nil
 }
 
 func goCommand(ctx context.Context, env []string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // fixed arguments
 	cmd.Env = append(os.Environ(), env...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

@@ -39,11 +39,12 @@ func documents() []string {
 func fullSize(t *testing.T) {
 	t.Helper()
 	if os.Getenv("FULL_SIZE") == "" {
-		t.Skip("it builds for every platform: .ci/run release")
+		t.Skip("builds a release or an image: run .ci/run release")
 	}
 }
 
-// output returns what a command prints, run in dir with additional environment variables.
+// output runs a command in dir with additional environment variables and returns
+// what it prints.
 func output(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -54,7 +55,7 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 	return strings.TrimSpace(string(out))
 }
 
-// clone checks out the commit in a folder with that name.
+// clone clones the repository into a new folder with this name.
 func clone(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
@@ -62,8 +63,8 @@ func clone(t *testing.T, name string) string {
 	return dir
 }
 
-// maintainer is an environment with settings that would change a binary.
-func maintainer(t *testing.T) []string {
+// maintainerEnv is an environment with settings that would change a binary.
+func maintainerEnv(t *testing.T) []string {
 	t.Helper()
 	settings := filepath.Join(t.TempDir(), "env") // the file that "go env -w" writes
 	require.NoError(t, os.WriteFile(settings, []byte("GOFLAGS=-tags=of_go_env\nGOFIPS140=latest\n"), 0o600))
@@ -72,13 +73,13 @@ func maintainer(t *testing.T) []string {
 
 // The clones are in different folders and share the build cache: the
 // toolchain's builds are reproducible, and the test checks what goreleaser and
-// this package add to them. One test covers everything, because each part
-// needs a compiled goreleaser.
-func TestTwoClonesReleaseTheSameBytesAndATagItsVersion(t *testing.T) {
+// this package add to them. One test covers everything, because every part needs
+// goreleaser, which takes long to compile.
+func TestAReleaseIsReproducibleAndReportsItsVersion(t *testing.T) {
 	fullSize(t)
 	t.Parallel()
 	first, second := clone(t, "a"), clone(t, "another-name")
-	output(t, first, maintainer(t), ".ci/release", "--snapshot")
+	output(t, first, maintainerEnv(t), ".ci/release", "--snapshot")
 	output(t, second, []string{"GOFLAGS=-tags=of_a_maintainer"}, ".ci/release", "--snapshot")
 	sums := readFile(t, filepath.Join(first, "dist", "checksums.txt"))
 	require.Equal(t, string(sums), string(readFile(t, filepath.Join(second, "dist", "checksums.txt"))))
@@ -101,7 +102,7 @@ func assertReleased(t *testing.T, source, version, reported string) {
 		assert.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256(readFile(t, filepath.Join(dist, name)))), name)
 		found[name] = true
 	}
-	made, err := time.Parse(time.RFC3339, output(t, source, nil, "git", "show", "-s", "--format=%cI", "HEAD"))
+	committed, err := time.Parse(time.RFC3339, output(t, source, nil, "git", "show", "-s", "--format=%cI", "HEAD"))
 	require.NoError(t, err)
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		for _, arch := range []string{"amd64", "arm64"} {
@@ -110,7 +111,7 @@ func assertReleased(t *testing.T, source, version, reported string) {
 			require.True(t, found[archive], "%s is missing in checksums.txt: %v", archive, found)
 			delete(found, archive)
 			files := entries(t, archive, readFile(t, filepath.Join(dist, archive)))
-			assertFiles(t, archive, "gateway"+platform, files, made)
+			assertFiles(t, archive, "gateway"+platform, files, committed)
 			for _, command := range commands() {
 				sbom := command + platform + ".cdx.json"
 				require.True(t, found[sbom], "%s is missing in checksums.txt: %v", sbom, found)
@@ -125,12 +126,12 @@ func assertReleased(t *testing.T, source, version, reported string) {
 			}
 		}
 	}
-	assert.Empty(t, found, "checksums.txt lists nothing else")
+	assert.Empty(t, found, "checksums.txt lists other files")
 }
 
 // assertFiles checks that an archive contains the commands and the documents,
 // owned by root and with the time of the commit.
-func assertFiles(t *testing.T, archive, folder string, files map[string]entry, made time.Time) {
+func assertFiles(t *testing.T, archive, folder string, files map[string]entry, committed time.Time) {
 	t.Helper()
 	suffix, owner := "", "root:root "
 	if strings.HasSuffix(archive, ".zip") { // the format has no owners
@@ -138,10 +139,10 @@ func assertFiles(t *testing.T, archive, folder string, files map[string]entry, m
 	}
 	expected, got := map[string]string{}, map[string]string{}
 	for _, command := range commands() {
-		expected[folder+"/"+command+suffix] = "-rwxr-xr-x " + owner + made.UTC().Format(time.RFC3339)
+		expected[folder+"/"+command+suffix] = "-rwxr-xr-x " + owner + committed.UTC().Format(time.RFC3339)
 	}
 	for _, document := range documents() {
-		expected[folder+"/"+document] = "-rw-r--r-- " + owner + made.UTC().Format(time.RFC3339)
+		expected[folder+"/"+document] = "-rw-r--r-- " + owner + committed.UTC().Format(time.RFC3339)
 	}
 	for name, file := range files {
 		got[name] = file.info
@@ -150,8 +151,8 @@ func assertFiles(t *testing.T, archive, folder string, files map[string]entry, m
 	assert.Equal(t, expected, got, archive)
 }
 
-// assertSBOM checks that an SBOM describes the program, and that the notices
-// contain the license of each of its modules.
+// assertSBOM checks that an SBOM describes the program and that the notices contain
+// the licenses of all its modules.
 func assertSBOM(t *testing.T, name string, data, program []byte, notices string) {
 	t.Helper()
 	var doc document
@@ -228,7 +229,7 @@ func archOf(t *testing.T, system string, data []byte) string {
 		require.NoError(t, err)
 		libraries, err := f.ImportedLibraries()
 		require.NoError(t, err)
-		assert.Empty(t, libraries, "it is static")
+		assert.Empty(t, libraries, "not static")
 		return map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[f.Machine]
 	case "darwin":
 		f, err := macho.NewFile(r)

@@ -37,8 +37,8 @@ func purl(module, version string) string {
 	return "pkg:golang/" + module + "@" + url.QueryEscape(version)
 }
 
-// document is a CycloneDX document. It has no serial number, so equal binaries
-// get equal documents.
+// document is a CycloneDX document. It has no serial number, so that identical
+// binaries have identical documents.
 type document struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -52,10 +52,10 @@ type metadata struct {
 	Component component `json:"component"`
 }
 
-// sbom returns a CycloneDX document of the modules linked into a binary. The
-// Go toolchain records them in the binary, so the list is exact.
+// sbom returns a CycloneDX document that lists the modules linked into a binary.
+// The Go toolchain records them in the binary, so the list is exact.
 func sbom(binary string) ([]byte, error) {
-	data, err := os.ReadFile(binary) //nolint:gosec // just built
+	data, err := os.ReadFile(binary) //nolint:gosec // a binary that was just built
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func sbom(binary string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// describe returns the document of a binary without its hash.
+// describe returns the document for a binary, without the binary's hash.
 func describe(info *buildinfo.BuildInfo) (*document, error) {
 	doc := &document{Format: "CycloneDX", Spec: "1.6", Version: 1}
 	for _, s := range info.Settings {
@@ -81,18 +81,18 @@ func describe(info *buildinfo.BuildInfo) (*document, error) {
 		}
 	}
 	if doc.Metadata.Timestamp == "" {
-		return nil, fmt.Errorf("%s was not built in a git checkout: a release is built from a commit", info.Path)
+		return nil, fmt.Errorf("%s was not built in a git checkout: releases must be built from a commit", info.Path)
 	}
 	command := library(info.Main.Path, info.Main.Version)
 	command.Type, command.Name = "application", path.Base(info.Path)
-	if folder, below := strings.CutPrefix(info.Path, info.Main.Path+"/"); below {
+	if folder, ok := strings.CutPrefix(info.Path, info.Main.Path+"/"); ok {
 		command.PURL += "#" + folder
 		command.Ref = command.PURL
 	}
 	doc.Metadata.Component = command
 	for _, dep := range info.Deps {
 		if dep.Replace != nil {
-			return nil, fmt.Errorf("%s is replaced: a release links published modules only", dep.Path)
+			return nil, fmt.Errorf("%s is replaced: a release may link only published modules", dep.Path)
 		}
 		doc.Components = append(doc.Components, library(dep.Path, dep.Version))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func infoOfAProbe() *buildinfo.BuildInfo {
+func probeInfo() *buildinfo.BuildInfo {
 	return &buildinfo.BuildInfo{
 		GoVersion: "go1.26.8", Path: "github.com/gateway-go/gateway/cmd/gatewayprobe",
 		Main:     debug.Module{Path: "github.com/gateway-go/gateway", Version: "v1.2.3"},
@@ -21,7 +21,7 @@ func infoOfAProbe() *buildinfo.BuildInfo {
 
 func TestTheSBOMListsLinkedModules(t *testing.T) {
 	t.Parallel()
-	doc, err := describe(infoOfAProbe())
+	doc, err := describe(probeInfo())
 	require.NoError(t, err)
 	assert.Equal(t, "2026-11-22T13:30:00Z", doc.Metadata.Timestamp)
 	assert.Equal(t, component{
@@ -38,12 +38,12 @@ func TestTheSBOMListsLinkedModules(t *testing.T) {
 
 func TestAnSBOMNeedsACommitAndPublishedModules(t *testing.T) {
 	t.Parallel()
-	replaced := infoOfAProbe()
+	replaced := probeInfo()
 	replaced.Deps[0].Replace = &debug.Module{Path: "../fork"}
 	_, err := describe(replaced)
 	require.ErrorContains(t, err, "example.com/a is replaced")
 
-	uncommitted := infoOfAProbe()
+	uncommitted := probeInfo()
 	uncommitted.Settings = nil
 	_, err = describe(uncommitted)
 	require.ErrorContains(t, err, "cmd/gatewayprobe was not built in a git checkout")
@@ -55,6 +55,6 @@ func TestWrongArgumentsWriteNoFile(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), []string{"sbom", out}), "usage")
 	require.ErrorContains(t, run(t.Context(), []string{"sbom", out, "a", "b"}), "too many arguments")
 	require.ErrorContains(t, run(t.Context(), []string{"bom", out, "a"}), `unknown command "bom"`)
-	require.Error(t, run(t.Context(), []string{"sbom", out, "sbom_test.go"}), "no binary")
+	require.Error(t, run(t.Context(), []string{"sbom", out, "sbom_test.go"}), "not a binary")
 	require.NoFileExists(t, out)
 }

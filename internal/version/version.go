@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Of returns the line that a command prints for -version, from what the Go toolchain
-// wrote into the binary.
+// Of returns the line that a command prints for -version, from the build information
+// in the binary.
 func Of(command string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

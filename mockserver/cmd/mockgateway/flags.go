@@ -59,7 +59,7 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 	set.SetOutput(io.Discard)
 	err := set.Parse(args)
 	if err == nil && set.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
+		err = fmt.Errorf("unexpected argument %q: mockgateway takes only flags", set.Arg(0))
 	}
 	if err == nil && !f.version {
 		warnings := errs
@@ -78,7 +78,7 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 		set.VisitAll(func(f *flag.Flag) { explain(out, f) })
 		return cfg, 0, true
 	case err != nil:
-		_, _ = fmt.Fprintf(errs, "mockgateway: %v\nmockgateway -h explains the flags\n", err)
+		_, _ = fmt.Fprintf(errs, "mockgateway: %v\nRun mockgateway -h for help.\n", err)
 		return cfg, 2, true
 	case f.version:
 		_, _ = fmt.Fprintln(out, version.Of("mockgateway"))

@@ -145,7 +145,7 @@ func TestInvalidFlags(t *testing.T) {
 		"-auto-pay must not":                         {"-auto-pay", "-1s"},
 		"unexpected argument":                        {"start"},
 		"flag provided but not defined":              {"-nonsense"},
-		"mockgateway -h explains":                    {"-nonsense"},
+		"Run mockgateway -h for help":                {"-nonsense"},
 	} {
 		_, err := tryStart(t, args...)
 		require.ErrorContains(t, err, want)
