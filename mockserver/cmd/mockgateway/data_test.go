@@ -235,9 +235,9 @@ func TestRejectedFilesAreNotChanged(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		"foreign":             {[]byte("# my notes\n"), nil, "no data file"},
-		"binary":              {[]byte{0x7f, 'E', 'L', 'F'}, nil, "no data file"},
-		"damaged head":        {flip(3), nil, "no data file"},
+		"foreign":             {[]byte("# my notes\n"), nil, "not a data file"},
+		"binary":              {[]byte{0x7f, 'E', 'L', 'F'}, nil, "not a data file"},
+		"damaged head":        {flip(3), nil, "not a data file"},
 		"damaged length":      {flip(26), nil, "damaged"},
 		"damaged record":      {flip(60), nil, "damaged"},
 		"damaged last record": {flip(len(content) - 2), nil, "damaged"},
