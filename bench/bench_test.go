@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// calls are the operations of every contestant. create and get return the
-// resource's id, list the number of items that have one.
+// calls are the operations of every contestant. create and get return the id of the
+// resource, and list returns the number of items that have an id.
 type calls struct {
 	create func(context.Context) (string, error)
 	get    func(context.Context) (string, error)
@@ -47,7 +47,7 @@ func TestContestants(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := c.backend()
-			b.ready()
+			b.prepare()
 			transport := &recorder{memory: memory{b}}
 			calls, err := c.open(network{transport, "https://api.example.com"})
 			require.NoError(t, err)
@@ -107,7 +107,7 @@ func each(b *testing.B, call func(context.Context, calls) error) {
 		for _, c := range all {
 			b.Run(where+"/"+c.name, func(b *testing.B) {
 				back := c.backend()
-				back.ready()
+				back.prepare()
 				calls, err := c.open(networks[where](back))
 				require.NoError(b, err)
 				require.NoError(b, call(b.Context(), calls))

@@ -15,8 +15,8 @@ import (
 
 // The same calls written by hand: floor A with encoding/json, floor B with JSON
 // v2. They are what a careful programmer writes in an afternoon: types with
-// every documented field, a check of the status, a closed body. They neither
-// validate nor retry nor keep unknown members.
+// every documented field, a status check, a closed body. They don't validate, retry
+// or keep unknown members.
 
 type handRequest struct {
 	ExternalRef string        `json:"external_ref"`

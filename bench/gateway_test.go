@@ -11,8 +11,8 @@ import (
 const cartMetadata = "cart=8f2c&campaign=verao&channel=web&gift=yes&card=Feliz+anivers%C3%A1rio,+" +
 	"Joana&deliver=after+18h&leave=front+desk&invoice=NF-e+000.117.204&seller=ana"
 
-// transaction is a paid Pix charge as the interface document and the published
-// descriptions have it.
+// transaction is a paid Pix charge with the fields of the interface document and the
+// published API descriptions.
 var transaction = compact(`{
 	"id":"0198c5a0-3c5e-7f2a-8d11-aaaa00000000","amount":15470,"currency":"BRL","method":"pix","status":"paid",
 	"external_ref":"order-2027-0117-k3x9qa",

@@ -56,8 +56,8 @@ func openGitHub(n network) (calls, error) {
 		},
 		list: func(ctx context.Context) (n int, err error) {
 			options := &github.IssueListByRepoOptions{ListOptions: github.ListOptions{PerPage: pageSize}}
-			// The pages are named in a header that the backend does not send, so
-			// they are counted.
+			// The backend does not send the header with the next page, so the loop
+			// counts pages.
 			for options.ListOptions.Page = 1; options.ListOptions.Page <= pages; options.ListOptions.Page++ {
 				page, _, err := client.Issues.ListByRepo(ctx, "shop", "orders", options)
 				if err != nil {

@@ -21,12 +21,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// clients is how many connections the load generator keeps busy, per core.
+// clients is how many connections per core the load generator keeps busy.
 const clients = 8
 
-// BenchmarkLoad puts mock gateways, each a process of its own, under the same
-// load over loopback. The time is from one response to the next; the generator
-// uses the same processors, so the server's own processor time is reported too.
+// BenchmarkLoad puts mock gateways, each in its own process, under the same load over
+// loopback. The time is from one response to the next. The load generator uses the same
+// processors, so the server's CPU time is reported too.
 func BenchmarkLoad(b *testing.B) {
 	servers := []process{mockgateway(b), stripeMock(b)}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
@@ -65,8 +65,7 @@ func load(b *testing.B, method string, server process) {
 	b.ReportMetric(float64((server.cpu(b)-before).Microseconds())/float64(b.N), "server-µs/req")
 }
 
-// sent makes the reference of every create unique, across all runs against one
-// process.
+// sent counts the creates of all runs, so that each has a unique reference.
 var sent atomic.Int64
 
 func (p process) call(client *fasthttp.Client, method string, req *fasthttp.Request, res *fasthttp.Response) error {
@@ -89,8 +88,8 @@ func (p process) call(client *fasthttp.Client, method string, req *fasthttp.Requ
 	return nil
 }
 
-// cpu returns the processor time that the process has used, to a hundredth of
-// a second, or 0 on systems other than Linux.
+// cpu returns the CPU time that the process has used, to a hundredth of a second, or 0
+// on systems other than Linux.
 func (p process) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
@@ -122,7 +121,7 @@ func mockgateway(b *testing.B) process {
 	return p
 }
 
-// BenchmarkMockBinaryStart starts the binary until it listens.
+// BenchmarkMockBinaryStart measures the time from starting the binary until it listens.
 func BenchmarkMockBinaryStart(b *testing.B) {
 	binary := build(b, "github.com/gateway-go/gateway/mockserver/cmd/mockgateway")
 	for b.Loop() {
@@ -152,8 +151,8 @@ func listening(b *testing.B, binary string) (address string, command *exec.Cmd) 
 	return "", nil
 }
 
-// stripeMock starts the mock that stripe publishes. It responds with fixtures:
-// nothing is stored.
+// stripeMock starts the mock that Stripe publishes. It responds with fixtures and stores
+// nothing.
 func stripeMock(b *testing.B) process {
 	b.Helper()
 	binary := build(b, "github.com/stripe/stripe-mock")
@@ -175,7 +174,7 @@ func stripeMock(b *testing.B) process {
 	return process{}
 }
 
-// create makes a resource and returns its id.
+// create creates a resource and returns its id.
 func (p process) create(b *testing.B, id *regexp.Regexp) string {
 	b.Helper()
 	var res fasthttp.Response
@@ -208,7 +207,7 @@ func start(b *testing.B, command *exec.Cmd) io.Reader {
 	return out
 }
 
-// The two requests are the same order, about 1 KB each.
+// Both requests are for the same order and have about 1 KB.
 const (
 	createBody = `{"external_ref":"REFERENCE","amount":15470,"currency":"BRL","method":"pix",` +
 		`"buyer":{"name":"Maria Oliveira","email":"maria.oliveira@example.com","phone":"11987654321","birth_date":"1990-05-17",` +

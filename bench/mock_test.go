@@ -18,10 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkMockCreate creates transactions through the mock in this process,
-// client included.
+// BenchmarkMockCreate creates transactions with the client of a mock in this process.
 func BenchmarkMockCreate(b *testing.B) {
-	mock := mockserver.Run(b, roomy())
+	mock := mockserver.Run(b, largeMemory())
 	client := mock.Client()
 	params := chargeParams()
 	params.NotifyURL = "" // without webhooks
@@ -51,14 +50,14 @@ func BenchmarkMockNew(b *testing.B) {
 	}
 }
 
-// BenchmarkMockPage reads pages of 100 from small and large accounts: the first
-// one, and one from the middle, with a filter and without. The second figure
-// is the account's memory per transaction.
+// BenchmarkMockPage reads pages of 100 from small and large accounts: the first one, one
+// from the middle, and a filtered one. It also reports the account's memory per
+// transaction.
 func BenchmarkMockPage(b *testing.B) {
 	for _, rows := range []int{1_000, largeAccount(b)} {
 		b.Run("rows="+strconv.Itoa(rows), func(b *testing.B) {
 			before := heap()
-			mock := mockserver.Run(b, roomy())
+			mock := mockserver.Run(b, largeMemory())
 			fill(b, mock, rows)
 			perRow := float64(heap()-before) / float64(rows)
 			middle := cursorAt(b, mock.Client(), rows/2)
@@ -68,7 +67,7 @@ func BenchmarkMockPage(b *testing.B) {
 				{"filtered", "limit=100&status=pending&paymentMethods=pix"},
 			} {
 				b.Run(page[0], func(b *testing.B) {
-					var body bytes.Buffer // reused: it would be more garbage than the page itself
+					var body bytes.Buffer // reused: otherwise it would be more garbage than the page itself
 					b.ReportAllocs()
 					for b.Loop() {
 						body.Reset()
@@ -84,8 +83,8 @@ func BenchmarkMockPage(b *testing.B) {
 	}
 }
 
-// largeAccount is the size of the large account: a million, or BENCH_ROWS if
-// the benchmarks are only being tested.
+// largeAccount returns the size of the large account: a million transactions, or
+// BENCH_ROWS, for a quick test of the benchmarks.
 func largeAccount(b *testing.B) int {
 	b.Helper()
 	if text := os.Getenv("BENCH_ROWS"); text != "" {
@@ -96,7 +95,7 @@ func largeAccount(b *testing.B) int {
 	return 1_000_000
 }
 
-func roomy() mockserver.Option { return mockserver.WithMemoryLimit(8 << 30) }
+func largeMemory() mockserver.Option { return mockserver.WithMemoryLimit(8 << 30) }
 
 // fill creates transactions on every core, directly through the handler.
 func fill(b *testing.B, mock *mockserver.Server, rows int) {

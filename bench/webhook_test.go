@@ -34,7 +34,7 @@ type receiver struct {
 	name         string
 	body         []byte
 	id, resource string
-	header       http.Header // of a delivery signed just now
+	header       http.Header // with a fresh signature
 	event, typed func(http.Header, []byte) (string, error)
 }
 
@@ -177,7 +177,7 @@ func svixReceiver(now time.Time) receiver {
 	r.name = "svix"
 	verifier, err := svix.NewWebhook(webhookSecret)
 	if err != nil {
-		panic(err) // svix needs its own form of secret
+		panic(err) // the secret does not have svix's format
 	}
 	signature, err := verifier.Sign("msg_1", now, r.body)
 	if err != nil {
@@ -233,8 +233,8 @@ func svixReceiver(now time.Time) receiver {
 	return r
 }
 
-// githubReceiver: GitHub sends no event id in the body and no time in the
-// signature.
+// githubReceiver gets the event's id from a header: GitHub does not send it in the body.
+// Its signature has no timestamp.
 func githubReceiver() receiver {
 	r := receiver{name: "github", id: "0198c5a0-9999", resource: githubID}
 	r.body = []byte(`{"action":"opened","issue":` + compact(`{"id":1700000000,"number":1347,"state":"open","title":"Order 2027-0117",
@@ -328,7 +328,7 @@ func BenchmarkWebhookTyped(b *testing.B) {
 
 func eachReceiver(b *testing.B, work func(receiver) func(http.Header, []byte) (string, error)) {
 	b.Helper()
-	for _, i := range rand.Perm(len(receivers(time.Now()))) { // see each
+	for _, i := range rand.Perm(len(receivers(time.Now()))) { // in random order: see each
 		r := receivers(time.Now())[i] // signed now: a signature lasts five minutes
 		do := work(r)
 		b.Run("memory/"+r.name, func(b *testing.B) {

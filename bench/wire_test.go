@@ -20,21 +20,21 @@ const (
 // backend responds to one contestant with prepared bytes, so that only the
 // client's work is measured.
 type backend struct {
-	one    []byte                  // the resource, to a create and a read
-	list   func(n int) []byte      // page n, from 0
-	pageOf func(*http.Request) int // of a list request; below 0 it is none
+	one    []byte                  // the response to a create and a read
+	list   func(n int) []byte      // renders page n, from 0
+	pageOf func(*http.Request) int // the page of a list request; negative for other requests
 
 	pages [pages][]byte
 }
 
-// ready makes the pages of the list.
-func (b *backend) ready() {
+// prepare renders the pages of the list.
+func (b *backend) prepare() {
 	for n := range b.pages {
 		b.pages[n] = b.list(n)
 	}
 }
 
-func (b *backend) answer(r *http.Request) (status int, body []byte) {
+func (b *backend) respond(r *http.Request) (status int, body []byte) {
 	if r.Method != http.MethodGet {
 		return http.StatusCreated, b.one
 	}
@@ -56,7 +56,7 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	status, body := m.answer(r)
+	status, body := m.respond(r)
 	return &http.Response{
 		Status:        strconv.Itoa(status) + " " + http.StatusText(status),
 		StatusCode:    status,
@@ -70,13 +70,13 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ServeHTTP is the same over a loopback connection.
+// ServeHTTP responds in the same way over a loopback connection.
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	status, body := b.answer(r)
+	status, body := b.respond(r)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
@@ -102,7 +102,7 @@ func loopback(tb testing.TB, b *backend) network {
 	return network{transport, server.URL}
 }
 
-// recorder keeps the size of the last request body.
+// recorder records the size of the last request body.
 type recorder struct {
 	memory
 	sent int
@@ -121,8 +121,8 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.memory.RoundTrip(req)
 }
 
-// queryPage reads a page number from a query parameter, counted from first;
-// below 0 the request is not for a list.
+// queryPage returns a backend.pageOf that reads the page number from a query parameter.
+// The number of the first page is first.
 func queryPage(path, name string, first int) func(*http.Request) int {
 	return func(r *http.Request) int {
 		if r.URL.Path != path {
@@ -136,8 +136,8 @@ func queryPage(path, name string, first int) func(*http.Request) int {
 	}
 }
 
-// afterPage derives the page from the last id of the previous page, as made by
-// itemID.
+// afterPage returns a backend.pageOf that derives the page from the last id of the
+// previous page.
 func afterPage(path, name string) func(*http.Request) int {
 	return func(r *http.Request) int {
 		if r.URL.Path != path {
@@ -155,10 +155,11 @@ func afterPage(path, name string) func(*http.Request) int {
 	}
 }
 
-// The last eight digits of every id of a fixture number the item.
+// itemDigits are the last digits of every fixture's id, which items replaces with the
+// number of the item.
 const itemDigits = "00000000"
 
-// items writes the items of page n, made from a resource.
+// items returns the items of page n: copies of a resource with different ids.
 func items(resource string, n int) string {
 	var b strings.Builder
 	for i := range pageSize {

@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway/docs"
 )
 
-func TestDifferencesNameRowsThatExist(t *testing.T) {
+func TestDifferencesNameExistingRows(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("differences.md")
 	require.NoError(t, err)

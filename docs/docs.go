@@ -1,5 +1,5 @@
-// Package docs carries the list of assumptions and the OpenAPI documents, so
-// that the mock gateway serves the same text as the documentation.
+// Package docs embeds the list of assumptions and the OpenAPI documents, so that the
+// mock gateway serves the same text as the documentation.
 package docs
 
 import (
@@ -17,13 +17,14 @@ var assumptions string
 //go:embed states.md
 var states string
 
-// openAPI holds the OpenAPI documents, compressed: as text they are 550 KB of
-// every binary. "go generate ./mockserver/internal/openapi" writes both.
+// openAPI contains the OpenAPI documents. They are compressed because they would add
+// 550 KB to every binary. "go generate ./mockserver/internal/openapi" writes the archive.
 //
 //go:embed openapi.zip
 var openAPI []byte
 
-// OpenAPI returns the description of the interface in a dialect.
+// OpenAPI returns the OpenAPI document of the gateway, in the document dialect or the
+// live one.
 func OpenAPI(live bool) []byte {
 	if live {
 		return liveDocument()
@@ -31,7 +32,7 @@ func OpenAPI(live bool) []byte {
 	return document()
 }
 
-// ControlOpenAPI returns the description of the mock gateway's control plane.
+// ControlOpenAPI returns the OpenAPI document of the mock gateway's control plane.
 func ControlOpenAPI() []byte { return controlDocument() }
 
 var (
@@ -64,10 +65,10 @@ type Assumption struct {
 	Section string `json:"-"` // the heading above it: "Transactions"
 }
 
-// Markdown returns the document.
+// Markdown returns the list of assumptions as Markdown.
 func Markdown() string { return assumptions }
 
-// Assumptions returns the rows of the document's tables, in their order.
+// Assumptions returns the rows of the tables in the list of assumptions, in order.
 func Assumptions() []Assumption {
 	var list []Assumption
 	section := ""

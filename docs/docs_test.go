@@ -22,7 +22,7 @@ func TestAssumptions(t *testing.T) {
 		assert.NotEmpty(t, a.Text, a.ID)
 		assert.NotEmpty(t, a.Knob, a.ID)
 		assert.True(t, strings.HasSuffix(a.Text, "."), "%s: a sentence ends with a period", a.ID)
-		assert.False(t, seen[a.ID], "remove the second row called %s", a.ID)
+		assert.False(t, seen[a.ID], "two rows are called %s", a.ID)
 		seen[a.ID] = true
 	}
 	for _, id := range []string{"D1", "D15", "pix-life", "delivery-schedule"} {
@@ -30,8 +30,8 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
-// Every row of a table is an assumption: none is lost to a stray pipe character
-// in its text.
+// Every row of a table is parsed as an assumption, so none contains a stray pipe
+// character.
 func TestNoRowIsLost(t *testing.T) {
 	t.Parallel()
 	rows := 0
@@ -44,8 +44,8 @@ func TestNoRowIsLost(t *testing.T) {
 	assert.Len(t, docs.Assumptions(), rows)
 }
 
-// A knob that is an option or a flag, or that names a place in the code, exists.
-func TestKnobsExist(t *testing.T) {
+// The options, flags and paths that the settings name exist.
+func TestSettingsExist(t *testing.T) {
 	t.Parallel()
 	options, flags := source(t, "../mockserver/*.go", "../*.go"), source(t, "../mockserver/cmd/mockgateway/*.go")
 	option := regexp.MustCompile(`\b(With[A-Z]\w+)`)

@@ -35,7 +35,7 @@ func TestInterfaceTableHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	written, known := map[string]string{}, map[string]bool{}
 	for _, r := range interfaceTable(t) {
-		assert.NotContains(t, written, r.route, "docs/interface.md has two rows for it")
+		assert.NotContains(t, written, r.route, "docs/interface.md has two rows for this route")
 		written[r.route] = r.class
 	}
 	for op := range spec.Operations() {
@@ -46,7 +46,7 @@ func TestInterfaceTableHasEveryEndpoint(t *testing.T) {
 		known[route] = true
 	}
 	for route := range written {
-		assert.True(t, known[route], "docs/interface.md has a row for %s, internal/spec has none", route)
+		assert.True(t, known[route], "docs/interface.md has a row for %s, which is not in internal/spec", route)
 	}
 }
 
@@ -62,14 +62,14 @@ func TestInterfaceTableHasEveryMethod(t *testing.T) {
 		assert.True(t, slices.Contains(written, method), "docs/interface.md has no row with the method %s", method)
 	}
 	for i, method := range written {
-		assert.True(t, slices.Contains(methods, method), "docs/interface.md has the method %s, the client has not", method)
+		assert.True(t, slices.Contains(methods, method), "docs/interface.md has the method %s, but the client does not", method)
 		assert.False(t, slices.Contains(written[:i], method), "docs/interface.md has the method %s twice", method)
 	}
 }
 
-// The mock serves every endpoint of the table: to an unsupported method it
-// responds with the methods that it supports.
-func TestTheMockServesTheInterfaceTable(t *testing.T) {
+// The mock serves every endpoint of the table: for an unsupported method, it responds
+// with the methods that it supports.
+func TestMockServesTheInterfaceTable(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	for _, r := range interfaceTable(t) {
@@ -86,8 +86,7 @@ func TestTheMockServesTheInterfaceTable(t *testing.T) {
 	}
 }
 
-// Each method of a row is called by one of its tests, or by a function that
-// the test uses.
+// One of the tests of a row, or a function that it uses, calls each method of the row.
 func TestInterfaceTableNamesRealTests(t *testing.T) {
 	t.Parallel()
 	packages := testPackages(t, "..")
@@ -106,7 +105,7 @@ func TestInterfaceTableNamesRealTests(t *testing.T) {
 	}
 }
 
-// functions are those of the tests of one package, by name.
+// functions are the functions in the test files of one package, by name.
 type functions map[string]*ast.BlockStmt
 
 // calls adds to called the methods that a function and those it uses call:
@@ -199,8 +198,8 @@ func serviceMethods() []string {
 	return out
 }
 
-// testPackages returns the functions in the test files of each folder below
-// dir that belongs to this module.
+// testPackages returns the functions in the test files of dir and of each directory below
+// it that belongs to this module.
 func testPackages(t *testing.T, dir string) []functions {
 	t.Helper()
 	var out []functions

@@ -20,7 +20,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// guideFaults are the faults of the table in testing.md, by their cell.
+// guideFaults returns the faults of the table in testing.md by the text of their cell.
 func guideFaults() map[string]mockserver.Fault {
 	return map[string]mockserver.Fault{
 		"Latency(800 * time.Millisecond)":         mockserver.Latency(800 * time.Millisecond),
@@ -47,29 +47,29 @@ func guideFaults() map[string]mockserver.Fault {
 	}
 }
 
-// Each row of testing.md's table of faults is true of the mock and the client.
-func TestTheGuidesFaults(t *testing.T) {
+// Each row of the fault table in testing.md describes what the mock and the client do.
+func TestFaultTable(t *testing.T) {
 	t.Parallel()
-	rows := guideRows(t, "testing.md", "| fault | `X-Mock-Fault` |")
+	rows := tableRows(t, "testing.md", "| fault | `X-Mock-Fault` |")
 	faults := guideFaults()
 	assert.Len(t, rows, len(faults))
 	for _, row := range rows {
 		fault, found := faults[names(row[0])[0]]
-		require.True(t, found, "%s: the test does not know it", row[0])
+		require.True(t, found, "%s: add it to guideFaults", row[0])
 		assert.Equal(t, fault.String(), names(row[1])[0])
 		synctest.Test(t, func(t *testing.T) {
-			assert.Equal(t, [3]string(row[3:6]), clientUnder(t, fault), row[0])
+			assert.Equal(t, [3]string(row[3:6]), outcomes(t, fault), row[0])
 		})
 	}
 }
 
 // The table of error codes in mockgateway.md has every code of the engine, and
 // none that the mock does not return.
-func TestTheGuidesErrorCodes(t *testing.T) {
+func TestErrorCodeTable(t *testing.T) {
 	t.Parallel()
 	const internal = "../mockserver/internal/"
 	var listed []string
-	for _, row := range guideRows(t, "mockgateway.md", "| code | status | when |") {
+	for _, row := range tableRows(t, "mockgateway.md", "| code | status | when |") {
 		listed = append(listed, names(row[0])[0])
 	}
 	var sources []byte
@@ -96,9 +96,9 @@ func TestTheGuidesErrorCodes(t *testing.T) {
 	}
 }
 
-// The table has a row for every fault of requests. The mock lists their names
-// when it rejects an unknown one.
-func TestTheGuideHasEveryFault(t *testing.T) {
+// The table has a row for every fault for requests. The mock lists their names when it
+// rejects an unknown one.
+func TestFaultTableIsComplete(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.Header("X-Mock-Fault", "none"))
@@ -106,7 +106,7 @@ func TestTheGuideHasEveryFault(t *testing.T) {
 	_, list, found := strings.Cut(err.Error(), "use one of ")
 	require.True(t, found, err.Error())
 	var shown []string
-	for _, row := range guideRows(t, "testing.md", "| fault | `X-Mock-Fault` |") {
+	for _, row := range tableRows(t, "testing.md", "| fault | `X-Mock-Fault` |") {
 		shown = append(shown, regexp.MustCompile(`^[a-z-]+`).FindString(names(row[1])[0]))
 	}
 	known := regexp.MustCompile(`[a-z]+(-[a-z]+)*`).FindAllString(list, -1)
@@ -116,9 +116,9 @@ func TestTheGuideHasEveryFault(t *testing.T) {
 	}
 }
 
-// clientUnder returns, in the guide's words, what the client does when a fault
-// hits one attempt of a create, of a read and of a refund.
-func clientUnder(t *testing.T, fault mockserver.Fault) [3]string {
+// outcomes returns what the client does, in the guide's words, when a fault hits one
+// attempt of a create, a read and a refund.
+func outcomes(t *testing.T, fault mockserver.Fault) [3]string {
 	t.Helper()
 	gw := mockserver.Run(t)
 	client := gw.Client()
@@ -133,24 +133,24 @@ func clientUnder(t *testing.T, fault mockserver.Fault) [3]string {
 		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 	}
 	_, err := client.Transactions.Create(t.Context(), params, into)
-	create := guideWord(err, response)
+	create := outcomeWord(err, response)
 
 	params.ExternalRef = "order-18"
-	made, err := client.Transactions.Create(t.Context(), params)
+	created, err := client.Transactions.Create(t.Context(), params)
 	require.NoError(t, err)
-	require.NoError(t, gw.Transactions.Pay(made.ID))
+	require.NoError(t, gw.Transactions.Pay(created.ID))
 	hit("transactions.get")
-	tx, err := client.Transactions.Get(t.Context(), made.ID, into)
-	read := guideWord(err, response)
+	tx, err := client.Transactions.Get(t.Context(), created.ID, into)
+	read := outcomeWord(err, response)
 	if err == nil && tx.Status == gateway.TransactionPending {
 		read = "stale"
 	}
 	hit("transactions.refund")
-	_, err = client.Transactions.Refund(t.Context(), made.ID, gateway.RefundParams{Full: true}, into)
-	return [3]string{create, read, guideWord(err, response)}
+	_, err = client.Transactions.Refund(t.Context(), created.ID, gateway.RefundParams{Full: true}, into)
+	return [3]string{create, read, outcomeWord(err, response)}
 }
 
-func guideWord(err error, response gateway.Response) string {
+func outcomeWord(err error, response gateway.Response) string {
 	switch {
 	case errors.Is(err, gateway.ErrOutcomeUnknown):
 		return "unknown"
@@ -165,11 +165,11 @@ func guideWord(err error, response gateway.Response) string {
 	}
 }
 
-// The guide names every control.
-func TestTheGuideHasEveryControl(t *testing.T) {
+// The table of controls in testing.md names every method.
+func TestControlTableIsComplete(t *testing.T) {
 	t.Parallel()
 	shown := map[string][]string{}
-	for _, row := range guideRows(t, "testing.md", "| field of the server or of an account |") {
+	for _, row := range tableRows(t, "testing.md", "| field of the server or of an account |") {
 		shown[names(row[0])[0]] = names(row[1])
 	}
 	account := reflect.TypeFor[mockserver.Account]()
@@ -178,7 +178,7 @@ func TestTheGuideHasEveryControl(t *testing.T) {
 		require.True(t, found, name)
 		var have []string
 		for m := range field.Type.Methods() {
-			if m.Name != "Format" { // how it prints, for package fmt
+			if m.Name != "Format" { // implements fmt.Formatter
 				have = append(have, m.Name)
 			}
 		}
@@ -187,8 +187,8 @@ func TestTheGuideHasEveryControl(t *testing.T) {
 	assert.Len(t, shown, 5)
 }
 
-// The test tokens behave as the guide says.
-func TestTheGuidesTokens(t *testing.T) {
+// The test tokens behave as the table in testing.md says.
+func TestTokenTable(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	client := gw.Client()
@@ -199,7 +199,7 @@ func TestTheGuidesTokens(t *testing.T) {
 			Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 		})
 	}
-	for _, row := range guideRows(t, "testing.md", "| token | status of the charge |") {
+	for _, row := range tableRows(t, "testing.md", "| token | status of the charge |") {
 		for _, token := range names(row[0]) {
 			tx, err := charge(strings.TrimSuffix(token, "…"))
 			if row[1] == "an error" {
@@ -218,8 +218,8 @@ func TestTheGuidesTokens(t *testing.T) {
 	}
 }
 
-// guideRows returns the cells of the table whose head begins so.
-func guideRows(t *testing.T, guide, head string) [][]string {
+// tableRows returns the rows of the table in a guide whose header row begins with head.
+func tableRows(t *testing.T, guide, head string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(guide)
 	require.NoError(t, err)

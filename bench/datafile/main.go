@@ -1,5 +1,5 @@
-// Datafile measures the mock gateway's data file: what a create costs as the file
-// grows, how long the file is, and how long a restart takes.
+// Datafile measures the mock gateway's data file: the cost of a create as the file
+// grows, the size of the file, and the duration of a restart.
 //
 //	go run ./datafile -n 1000000
 package main
@@ -24,9 +24,9 @@ import (
 )
 
 func main() {
-	n := flag.Int("n", 50_000, "transactions")
-	restart := flag.Bool("restart", false, "only restart with the file of an earlier run")
-	creates := flag.Bool("create", false, "only create")
+	n := flag.Int("n", 50_000, "number of transactions")
+	restart := flag.Bool("restart", false, "only restart, with the file of an earlier run")
+	creates := flag.Bool("create", false, "only create transactions")
 	dir := flag.String("dir", os.TempDir(), "directory of the file")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile")
 	flag.Parse()
@@ -44,17 +44,17 @@ func main() {
 	if *creates {
 		return
 	}
-	for _, what := range []string{"restart after a kill", "restart after it"} {
+	for _, what := range []string{"restart after a kill", "second restart"} {
 		start := now()
 		gw := open(path)
-		took := now().less(start)
+		took := now().sub(start)
 		fmt.Printf("%-22s, s: wall %6.1f user %6.1f system %6.1f  ", what, took.wall, took.user, took.system)
 		report(path, *n)
 		check(gw.Close())
 	}
 }
 
-// fill creates n transactions and prints the time of one in each tenth.
+// fill creates n transactions and prints the time per transaction for each tenth.
 func fill(path string, n int) {
 	gw := open(path)
 	for tenth := range 10 {
@@ -62,12 +62,12 @@ func fill(path string, n int) {
 		for i := range n / 10 {
 			create(gw.Handler(), tenth*(n/10)+i)
 		}
-		took := now().less(start)
+		took := now().sub(start)
 		fmt.Printf("create %9d to %9d, µs: wall %6.1f user %6.1f system %6.1f  ", tenth*(n/10), (tenth+1)*(n/10),
 			took.wall*1e6/float64(n/10), took.user*1e6/float64(n/10), took.system*1e6/float64(n/10))
 		report(path, (tenth+1)*(n/10))
 	}
-	check(gw.Close()) // leaves the file as after a kill
+	check(gw.Close()) // leaves the file as a kill would
 }
 
 // times are in seconds. On a busy machine the CPU times are more reliable.
@@ -81,7 +81,7 @@ func now() times {
 
 func seconds(t syscall.Timeval) float64 { return float64(t.Nano()) / 1e9 }
 
-func (t times) less(u times) times {
+func (t times) sub(u times) times {
 	return times{t.wall - u.wall, t.user - u.user, t.system - u.system}
 }
 
@@ -114,13 +114,13 @@ func body(n int) string {
 		10+rand.IntN(90), rand.IntN(3000), rand.IntN(1e6), price, rand.IntN(256))
 }
 
-// report prints the length of the file and the memory of the process.
+// report prints the size of the file and the memory of the process.
 func report(path string, n int) {
 	info, err := os.Stat(path)
 	check(err)
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	fmt.Printf("file %6.0f B a transaction, heap %5d MiB, system %5d MiB\n", float64(info.Size())/float64(n), m.HeapAlloc>>20, m.Sys>>20)
+	fmt.Printf("file %6.0f B per transaction, heap %5d MiB, system %5d MiB\n", float64(info.Size())/float64(n), m.HeapAlloc>>20, m.Sys>>20)
 }
 
 func check(err error) {

@@ -3,11 +3,10 @@
 //
 //	go run ./table -passes 15 -bench Create/memory -benchtime 2000x
 //
-// In a pass the contestants run once each, one after another. On a shared host
-// the speed changes from minute to minute, so only figures of the same pass
-// are compared. The ratio is the median over the passes; half of the passes
-// lie within the range after it. The fastest passes, those least disturbed by
-// other guests of the host, are compared too.
+// In each pass, every contestant runs once, one after another. The speed of a shared
+// host changes from minute to minute, so only figures of the same pass are compared. The
+// ratio is the median over all passes, and the range after it contains half of them. The
+// fastest passes, which other guests of the host disturbed least, are compared too.
 package main
 
 import (
@@ -44,7 +43,7 @@ type group struct {
 func main() {
 	passes := flag.Int("passes", 6, "how many times every contestant runs")
 	bench := flag.String("bench", ".", "`regexp` of the benchmarks")
-	benchtime := flag.String("benchtime", "300ms", "time or count, as 2000x, of a run")
+	benchtime := flag.String("benchtime", "300ms", "duration or count, such as 2000x, of a run")
 	flag.Parse()
 	if err := run(context.Background(), *passes, "-test.run=^$", "-test.bench="+*bench, "-test.benchtime="+*benchtime); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "table:", err)
@@ -53,20 +52,20 @@ func main() {
 }
 
 func run(ctx context.Context, passes int, args ...string) error {
-	folder, err := os.MkdirTemp("", "bench")
+	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	binary := filepath.Join(folder, "bench.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, ".") //nolint:gosec // our own folder
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary := filepath.Join(dir, "bench.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, ".") //nolint:gosec // a temporary directory
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("go test -c: %w", err)
 	}
 	t := table{}
 	for range passes {
-		pass := exec.CommandContext(ctx, binary, args...) //nolint:gosec // what was just built
+		pass := exec.CommandContext(ctx, binary, args...) //nolint:gosec // the binary that was just built
 		pass.Stderr = os.Stderr
 		out, err := pass.Output()
 		if err != nil {
@@ -159,7 +158,7 @@ func (t *table) write(out io.Writer) error {
 	return nil
 }
 
-// contestants returns this project and then the others by name.
+// contestants returns this project, followed by the others in alphabetical order.
 func (g *group) contestants() []string {
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(g.samples)), func(name string) bool { return name == ours })
 	if g.samples[ours] == nil {
@@ -182,7 +181,8 @@ func (g *group) ratio(name string) string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", median(ratios), ratios[len(ratios)/4], ratios[len(ratios)*3/4])
 }
 
-// ratioOfFastest compares the fastest passes, which needn't be the same one.
+// ratioOfFastest compares the fastest pass of a contestant with this project's, which
+// may be a different one.
 func (g *group) ratioOfFastest(name string) string {
 	base := g.samples[ours]
 	if base == nil {
@@ -191,7 +191,7 @@ func (g *group) ratioOfFastest(name string) string {
 	return fmt.Sprintf("%.2f", slices.Min(g.samples[name].nanoseconds)/slices.Min(base.nanoseconds))
 }
 
-// extra names the figures that only some benchmarks have: " (9323 req/s)".
+// extra returns the figures that only some benchmarks have: " (9323 req/s)".
 func (s *samples) extra() string {
 	var b strings.Builder
 	for _, unit := range slices.Sorted(maps.Keys(s.other)) {
@@ -220,7 +220,7 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// count writes the median of a figure that not every benchmark reports.
+// count formats the median of a figure that not every benchmark reports.
 func count(values []float64) string {
 	if len(values) == 0 {
 		return "–"
