@@ -134,7 +134,7 @@ func TestTimersWithoutEffectAreNeitherShownNorWaitedFor(t *testing.T) {
 	moved, err := r.Next(t.Context())
 	require.NoError(t, err)
 	assert.True(t, moved)
-	assert.Equal(t, []string{"paid@1h0m0s", "open@2h0m0s"}, r.fired(), "the timer without effect still fires")
+	assert.Equal(t, []string{"paid@1h0m0s", "open@2h0m0s"}, r.fired(), "the timer without an effect still fires")
 	r.Add(after(3*time.Hour, "paid"))
 	moved, err = r.Next(t.Context())
 	require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestARunningClockNeverLeavesItsRange(t *testing.T) {
 
 func TestCloseStopsARunningClock(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(*testing.T) { // fails if a goroutine is left
+	synctest.Test(t, func(*testing.T) { // fails if a goroutine leaks
 		r := newRecorder(clock.Config{Speed: 1})
 		r.Run()
 		r.Close()
@@ -320,7 +320,7 @@ func TestCloseStopsARunningClock(t *testing.T) {
 	manual.Close()
 }
 
-// A renewal that is due while the server is full must not be lost.
+// A renewal that is due while the memory limit is reached must not be lost.
 func TestAFailedTimerStaysDueAndKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	full := errors.New("full")

@@ -141,7 +141,7 @@ func FailNextCharges(env Env, s *Subscription, count int) (Change, *Refusal) {
 }
 
 // CancelSubscription cancels s, as its merchant would (rows S15, S17 and S18). An
-// active or trialing subscription by card runs until its period ends. A first charge
+// active or trialing card subscription runs until its period ends. A first charge
 // with a pending 3-D Secure challenge is canceled too. The reason "" means
 // user_requested.
 func CancelSubscription(env Env, s *Subscription, reason string) (Change, *Refusal) {

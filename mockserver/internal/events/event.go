@@ -60,7 +60,7 @@ type Event struct {
 // succeed and change nothing are not reported.
 type RequestEvent struct {
 	ID         string               `json:"id,omitzero"`        // X-Request-Id of the response
-	Operation  string               `json:"operation,omitzero"` // "transactions.create"; absent if the interface has none
+	Operation  string               `json:"operation,omitzero"` // "transactions.create"; absent if it is not an operation of the API
 	Method     string               `json:"method"`
 	Path       string               `json:"path"`
 	Query      string               `json:"query,omitzero"`

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	size = 1000 // number of events that are kept for readers
+	size = 1000 // number of events that are stored for readers
 	// linger is how long events are still recorded after the last reader has
 	// left, so that a reader that reconnects misses nothing.
 	linger = time.Minute

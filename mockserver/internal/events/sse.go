@@ -19,8 +19,8 @@ const (
 )
 
 // Stream writes events as server-sent events until the client disconnects or
-// stops reading, the hub is closed, or the HTTP server shuts down: a shutdown
-// waits for open requests.
+// stops reading, the hub is closed, or the HTTP server shuts down. A shutdown would
+// otherwise wait for the stream.
 func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()

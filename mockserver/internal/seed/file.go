@@ -174,7 +174,7 @@ func (f *File) syntax(err error) error {
 		offset = int(broken.ByteOffset)
 		err = broken.Err
 	}
-	line, column := f.place(offset)
+	line, column := f.position(offset)
 	return Errors{{f.name, line, column, "", fmt.Sprintf("is not JSON: %v", err)}}
 }
 
@@ -196,7 +196,7 @@ func pathOf(d *jsontext.Decoder) string {
 	return b.String()
 }
 
-func (f *File) place(offset int) (line, column int) {
+func (f *File) position(offset int) (line, column int) {
 	before := f.text[:min(offset, len(f.text))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte("\n")) + 1, len([]rune(string(before[start:]))) + 1
@@ -212,7 +212,7 @@ func (f *File) fail(path, format string, args ...any) {
 		}
 		around = around[:max(strings.LastIndexAny(around, ".["), 0)]
 	}
-	line, column := f.place(f.offsets[around])
+	line, column := f.position(f.offsets[around])
 	f.errs = append(f.errs, Error{f.name, line, column, path, fmt.Sprintf(format, args...)})
 }
 

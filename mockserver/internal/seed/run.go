@@ -26,7 +26,7 @@ type World struct {
 	Call func(key string, op spec.Operation, body []byte) (status int, response []byte, err error)
 	// Account is the key of the default account.
 	Account string
-	// Env is the environment of transitions, with a separate source of ids.
+	// Env is the environment of transitions, with its own id generator.
 	Env     engine.Env
 	Variant spec.Variant // of the API's rules
 }
