@@ -143,7 +143,7 @@ func (f *File[T]) Compact(state func(mark func()) (iter.Seq[T], error)) (size in
 	return size, nil
 }
 
-// write writes the beginning of a file, with the given values.
+// write writes a new file with the given values.
 func (f *File[T]) write(file *os.File, values iter.Seq[T]) (size int64, err error) {
 	w := bufio.NewWriterSize(file, 1<<20)
 	n, err := w.WriteString(magic)

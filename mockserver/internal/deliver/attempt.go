@@ -64,7 +64,7 @@ func (s *Sender) prepare(j *job) prepared {
 	}
 	r.url, r.handler, r.path, r.secret, r.headers = e.URL, e.Handler, e.Path, e.Secret, s.headers(*e)
 	if r.handler == nil && r.url == "" {
-		r.err = errors.New("the endpoint was in the memory of another process")
+		r.err = errors.New("the endpoint was a handler in another process")
 	}
 	return r
 }
@@ -116,7 +116,7 @@ func (s *Sender) send(r prepared, now time.Time) (status int, response string, e
 	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), maxRecorded)]), "\uFFFD"), err
 }
 
-// sign adds the two headers of a signature, if there is a secret.
+// sign adds the signature headers, if there is a secret.
 func (r prepared) sign(h http.Header, now time.Time, body []byte) {
 	if r.secret.IsZero() {
 		return
@@ -141,7 +141,7 @@ func corrupt(signature string) string {
 	return signature[:len(signature)-1] + string(last)
 }
 
-// explain describes in one line why there was no response.
+// explain describes why there was no response. It is one line, unless a handler panicked.
 func explain(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err

@@ -25,7 +25,7 @@ import (
 const (
 	// Timeout limits an attempt, in wall time.
 	Timeout = 10 * time.Second
-	// TimerKind is the kind of the timers of attempts.
+	// TimerKind is the kind of an attempt's timer.
 	TimerKind = "webhook.attempt"
 
 	maxWorkers = 64     // concurrent attempts
@@ -62,7 +62,7 @@ type Config struct {
 	Paused bool
 	// Headers are the names of the signature headers; "" means the default.
 	Headers webhook.HeaderNames
-	// Log is the number of finished deliveries to remember; 0 means 10,000.
+	// Log is the number of finished deliveries to keep in the log; 0 means 10,000.
 	Log int
 	// Memory is the limit that deliveries share with the rest of the server;
 	// finished ones may use a quarter of it. Nil means unlimited.
@@ -87,8 +87,8 @@ type Sender struct {
 	closed     bool
 	endpoints  []*Endpoint
 	hosts      map[string]http.Handler // in-memory handlers, by host
-	made       uint64                  // deliveries so far
-	registered uint64                  // endpoints so far
+	created    uint64                  // number of deliveries created so far
+	registered uint64                  // number of endpoints registered so far
 	log        []*delivery             // oldest first
 	swept      int                     // the length of the log after the last sweep
 	bytes      int64                   // the approximate size of the log

@@ -30,9 +30,9 @@ var start = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
 type system struct {
 	*deliver.Sender
 
-	clock  *clock.Clock
-	faults faults.Set
-	made   int
+	clock   *clock.Clock
+	faults  faults.Set
+	emitted int // number of events
 }
 
 func newSystem(t *testing.T) *system {
@@ -67,9 +67,9 @@ func (sys *system) emit(account, kind, id string) {
 }
 
 func (sys *system) post(account, kind string, t *engine.Transaction) {
-	sys.made++
+	sys.emitted++
 	sys.Post(account, []engine.Event{{
-		ID: fmt.Sprintf("evt_%d", sys.made), At: sys.clock.Now(), Kind: kind, Transaction: t,
+		ID: fmt.Sprintf("evt_%d", sys.emitted), At: sys.clock.Now(), Kind: kind, Transaction: t,
 	}}, nil)
 }
 
@@ -707,7 +707,7 @@ func TestSaveAndLoad(t *testing.T) {
 	first := run()
 	require.NoError(t, sys.Load(saved))
 	require.NoError(t, sys.clock.Restore(state))
-	sys.made = 3
+	sys.emitted = 3
 	second := run()
 
 	assert.Equal(t, first, second)

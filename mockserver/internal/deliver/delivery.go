@@ -98,10 +98,10 @@ type delivery struct {
 
 // newDelivery creates a delivery. It is called with the lock held.
 func (s *Sender) newDelivery(account string, m *message, t target) *delivery {
-	s.made++
+	s.created++
 	return &delivery{message: m, SavedDelivery: SavedDelivery{
 		Delivery: Delivery{
-			ID:       "dlv_" + strconv.FormatUint(s.made, 10),
+			ID:       "dlv_" + strconv.FormatUint(s.created, 10),
 			Account:  account,
 			EventID:  m.event.ID,
 			Kind:     m.event.Kind,

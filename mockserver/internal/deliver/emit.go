@@ -58,7 +58,7 @@ func (s *Sender) emit(d *delivery, a Attempt, secret gateway.Secret) {
 	}}, secret.Reveal())
 }
 
-// withoutSecrets returns a URL without its user, query and fragment, which may contain
+// withoutSecrets returns a URL without user info, query and fragment, which may contain
 // tokens.
 func withoutSecrets(raw string) string {
 	u, err := url.Parse(raw)

@@ -20,7 +20,7 @@ func (s *Sender) headers(e Endpoint) webhook.HeaderNames {
 }
 
 // CheckHeaders validates the names of the signature headers. An empty name means the
-// default one.
+// default.
 func CheckHeaders(names webhook.HeaderNames) error {
 	timestamp := cmp.Or(names.Timestamp, webhook.DefaultTimestampHeader)
 	signature := cmp.Or(names.Signature, webhook.DefaultSignatureHeader)

@@ -100,7 +100,7 @@ func (s *Sender) loadDelivery(saved SavedDelivery, m *message) {
 		s.cfg.Clock.Add(clock.Timer{At: saved.Next, Account: saved.Account, Kind: TimerKind, ID: saved.ID})
 	}
 	if n, err := strconv.ParseUint(strings.TrimPrefix(saved.ID, "dlv_"), 10, 64); err == nil {
-		s.made = max(s.made, n)
+		s.created = max(s.created, n)
 	}
 	d := s.byID[saved.ID]
 	if d == nil {

@@ -36,8 +36,8 @@ func (s *Sender) SendSample(account string, k webhook.Kind) (eventID string, err
 		return "", fmt.Errorf("kind must be one that the gateway sends, such as transaction.paid, not %q", k)
 	}
 	s.mu.Lock()
-	s.made++
-	eventID = "evt_sample_" + strconv.FormatUint(s.made, 10)
+	s.created++
+	eventID = "evt_sample_" + strconv.FormatUint(s.created, 10)
 	s.mu.Unlock()
 	posting := s.Prepare(account, []engine.Event{*sample(k, eventID, s.cfg.Clock.Now())}, nil)
 	return eventID, posting.persistAndSend()

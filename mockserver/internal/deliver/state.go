@@ -11,8 +11,8 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Saved is the state of a Sender in a snapshot. It includes in-memory endpoints, which
-// get their handlers back by id when it is loaded.
+// Saved is the state of a Sender in a snapshot. It includes in-memory endpoints; Load
+// finds their handlers by id.
 type Saved struct {
 	Made, Registered uint64
 
@@ -66,7 +66,7 @@ func (s *Sender) Capture(then func()) (save func() (Saved, error)) {
 func (s *Sender) copy(then func()) (saved Saved, messages []*message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	saved = Saved{Made: s.made, Registered: s.registered, Held: map[string][]string{}}
+	saved = Saved{Made: s.created, Registered: s.registered, Held: map[string][]string{}}
 	for _, e := range s.endpoints {
 		saved.Endpoints = append(saved.Endpoints, e.save())
 	}
@@ -110,7 +110,7 @@ func (s *Sender) Load(saved Saved) error {
 	for _, e := range s.endpoints {
 		handlers[e.ID] = e.Handler
 	}
-	s.made, s.registered = saved.Made, saved.Registered
+	s.created, s.registered = saved.Made, saved.Registered
 	s.endpoints = nil
 	for _, e := range saved.Endpoints {
 		loaded := e.endpoint()

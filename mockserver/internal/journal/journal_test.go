@@ -107,8 +107,8 @@ func TestSecretMembers(t *testing.T) {
 	}
 }
 
-// TestNothingSecretIsShown searches the journal's entries for every secret in
-// some exchanges.
+// TestNothingSecretIsShown searches the journal's entries for the secrets of several
+// exchanges.
 func TestNothingSecretIsShown(t *testing.T) {
 	t.Parallel()
 	basic := base64.StdEncoding.EncodeToString([]byte("sk_test_basickey:x"))
@@ -185,7 +185,7 @@ func TestNonSecretValuesAreShown(t *testing.T) {
 	assert.Equal(t, "document_number=***&email=ana%40shop.test&page=1", e.Query)
 	assert.Equal(t, "Bearer ***", e.Header.Get("Authorization"))
 	assert.Empty(t, e.Response)
-	assert.Equal(t, http.StatusOK, e.Status, "the handler sets none")
+	assert.Equal(t, http.StatusOK, e.Status, "the default, since the handler sets none")
 	do(t, j, exchange{body: "x=1", response: "<html>"})
 	e = j.Entries("")[1]
 	assert.Equal(t, "(3 bytes that are not JSON)", e.Body)

@@ -15,9 +15,8 @@ type Account struct {
 	changed func() // called under the lock when a commit changed something
 	cause   Cause  // of the commits
 
-	// draft is the change so far if this is the handle of a call of [Account.Once],
-	// which holds the lock and commits it at the end. If it is nil, every change is
-	// committed immediately.
+	// draft collects the change during [Account.Once], which holds the lock and
+	// commits it at the end. If draft is nil, every change is committed immediately.
 	draft *engine.Change
 
 	dry bool // nothing is committed

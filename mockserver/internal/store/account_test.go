@@ -33,7 +33,7 @@ func TestConcurrentCreatesWithOneReference(t *testing.T) {
 			<-start
 			created, refusal := create(a, pixPayment("one"))
 			if lost[i] = refusal; refusal == nil {
-				assert.True(t, won.CompareAndSwap(nil, created), "two winners")
+				assert.True(t, won.CompareAndSwap(nil, created), "more than one create succeeded")
 			}
 		})
 	}

@@ -39,6 +39,7 @@ func (b *bitset) word(w int) uint64 {
 	return 0
 }
 
-// highest and lowest return the position of a word's bit; the word is not 0.
+// highest and lowest return the position of a word's highest and lowest bit. The word
+// must not be 0.
 func highest(word uint64) int { return 63 - bits.LeadingZeros64(word) }
 func lowest(word uint64) int  { return bits.TrailingZeros64(word) }

@@ -72,7 +72,7 @@ type Config struct {
 	// Memory is the limit that accounts and resources share with the rest of the
 	// server; nil means unlimited.
 	Memory *memlimit.Limit
-	// Events receives every change of a status. It may be nil.
+	// Events receives every status change; nil publishes none.
 	Events *events.Hub
 }
 
