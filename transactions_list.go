@@ -278,7 +278,7 @@ func (s *TransactionsService) FindByExternalRef(ctx context.Context, ref string,
 	}
 	return nil, &Error{
 		Op: findByReference, Reference: ref, kind: http.StatusNotFound,
-		Title: "Not Found", Detail: fmt.Sprintf("none of the %d transactions%s has this reference", read, find.period()),
+		Title: "Not Found", Detail: fmt.Sprintf("no transaction%s has this reference (%d checked)", find.period(), read),
 	}
 }
 

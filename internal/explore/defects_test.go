@@ -123,7 +123,7 @@ func defects() []defect {
 			},
 		},
 		{
-			name: "a 200 is a success whatever its body", operation: "charge, live", finds: "success was reported, but nothing was done",
+			name: "a 200 is treated as a success whatever its body", operation: "charge, live", finds: "success was reported, but nothing was done",
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				id, err := s.operation.call(ctx, s.client, o, opts...)
 				if e, ok := errors.AsType[*gateway.Error](err); ok && e.StatusCode == http.StatusOK {
@@ -133,7 +133,7 @@ func defects() []defect {
 			},
 		},
 		{
-			name: "a duplicate is treated as the call's own resource", operation: "charge, document", finds: "for an order that differs",
+			name: "a duplicate is treated as the call's own resource", operation: "charge, document", finds: "for a different order",
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				id, err := s.operation.call(ctx, s.client, o, opts...)
 				if e, ok := errors.AsType[*gateway.Error](err); ok && errors.Is(err, gateway.ErrDuplicate) {

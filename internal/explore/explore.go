@@ -86,7 +86,7 @@ func (t *Tree) Next() *Run {
 // Runs returns the number of runs so far.
 func (t *Tree) Runs() int { return t.runs }
 
-// Minimize reduces the choices of a failing run as far as it still fails: it
+// Minimize reduces the choices of a failing run as long as it still fails: it
 // removes choices or replaces them with the default. fails executes a run.
 func Minimize(picks []int, fails func(*Run) bool) []int {
 	picks = trimDefaults(picks)

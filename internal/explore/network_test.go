@@ -20,7 +20,7 @@ import (
 type fault struct {
 	name    string
 	applied bool // the gateway executes the request
-	final   bool // there is no further attempt, or it would be wrong
+	final   bool // the client gives up, or must not retry
 	late    late // when the gateway executes the request
 	see     view
 }

@@ -298,7 +298,7 @@ func (s *schedule) checkSuccess(id string, found []stored) {
 	case found[0].id != id:
 		s.violated("success was reported with the id of another resource")
 	case found[0].amount != s.order.amount:
-		s.violated("success was reported for an order that differs")
+		s.violated("success was reported for a different order")
 	}
 }
 

@@ -36,8 +36,8 @@ type Document struct {
 	dec jsontext.Decoder
 }
 
-// node is a value and its name, as positions in the body. Its first child is
-// the node after it, end is the node after its last descendant.
+// node is a value and its name, as positions in the body. Its first child is the
+// next node; end is the node after its last descendant.
 type node struct {
 	names         uint64 // of an object: the bits of its members' names; see nameBit
 	name, nameEnd int32  // the member's name, without its quotes; empty in an array
@@ -98,7 +98,7 @@ func (d *Document) Reset() {
 	d.body, d.chunk, d.buf = nil, nil, bytes.Buffer{}
 }
 
-// parse reads the body with the JSON package, in any valid form.
+// parse parses the body with the JSON package, which accepts all valid JSON.
 func (d *Document) parse(opts ...jsontext.Options) error {
 	if len(d.body) > math.MaxInt32 {
 		return &SyntaxError{Offset: math.MaxInt32, Reason: "the body is too long"}

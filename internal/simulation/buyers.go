@@ -87,7 +87,7 @@ func (w *World) buyByCard(m *merchant, o *order) {
 	}
 	w.scheduleChallenge(m, o, func(context.Context) string { return o.id })
 	if w.people.IntN(12) == 0 {
-		w.schedule(o, "takes the money back", 2*day, 40*day, func(context.Context) error { return control.Chargeback(o.id) })
+		w.schedule(o, "disputes the charge", 2*day, 40*day, func(context.Context) error { return control.Chargeback(o.id) })
 	}
 }
 
@@ -147,7 +147,7 @@ func (w *World) scheduleChargeback(m *merchant, o *order) {
 	if gateway.SubscriptionStatus(o.status) != gateway.SubscriptionActive || o.plan.method != gateway.SubscriptionCreditCard || w.people.IntN(40) > 0 {
 		return
 	}
-	w.schedule(o, "takes a charge back", day, 25*day, func(ctx context.Context) error {
+	w.schedule(o, "disputes a charge", day, 25*day, func(ctx context.Context) error {
 		sub, err := m.sound.Subscriptions.Get(ctx, o.id)
 		if err != nil || len(sub.Transactions) == 0 {
 			return err

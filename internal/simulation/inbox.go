@@ -70,7 +70,7 @@ func (s *inbox) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration
 	return s.Store.Retry(ctx, c, delay, reason)
 }
 
-// MarkDead makes an event a dead letter.
+// MarkDead turns an event into a dead letter.
 func (s *inbox) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
 	if s.p.crashed {
 		return errCrashed
@@ -125,8 +125,8 @@ func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent
 	case e.Kind != webhook.TransactionRefunded && e.Kind != webhook.TransactionChargedback:
 	case o.kind != charge && o.paid == 0:
 		// The webhook of the payment is late or lost. As long as the order is
-		// unpaid in the books, the reconciler finds the payment; once it was
-		// booked as refunded, nothing would.
+		// unpaid in the books, the reconciler finds the payment; once it is
+		// booked as refunded, nothing would find it.
 		return fmt.Errorf("the payment is not booked yet: %w", webhook.RetryAfter(12*time.Hour))
 	default:
 		return p.bookRefund(ctx, o, e)

@@ -108,8 +108,8 @@ func (n route) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// latency delays a request, except while a month is being closed: both sides are
-// compared at the same time.
+// latency delays a request, except while a month is being closed, so that both
+// sides are compared as of the same time.
 func (n route) latency(ctx context.Context) error {
 	w := n.p.m.w
 	if w.closing {

@@ -89,9 +89,9 @@ func (m *merchant) start() error {
 	transport := http.RoundTripper(route{p, m.w.cfg.Defect.gateway(m.w.gw.Transport())})
 	options := []gateway.Option{
 		gateway.WithHTTPClient(&http.Client{Transport: m.w.cfg.Defect.client(transport)}),
-		noBackoff(), // latency waits instead
-		// An odd value: two timeouts with the same deadline would fire in random
-		// order.
+		noBackoff(), // the delay of route.latency replaces the backoff
+		// No other timeout has this value: two with the same deadline would fire in
+		// random order.
 		gateway.WithAttemptTimeout(17 * time.Second),
 	}
 	if m.keyed {

@@ -31,7 +31,7 @@ func (m *merchant) every(lo, hi time.Duration, do func(context.Context, *process
 	})
 }
 
-// place stores an order and sends its create.
+// place stores an order and sends its create request.
 func (p *process) place(ctx context.Context, o *order) {
 	m := p.m
 	m.sold++
@@ -132,7 +132,7 @@ func (p *process) makeCall(ctx context.Context, o *order) {
 	}
 }
 
-// create sends the create of an order, or repeats it.
+// create sends the create request of an order, or repeats it.
 func (p *process) create(ctx context.Context, o *order) {
 	var options []gateway.RequestOption
 	if !o.since.IsZero() {
@@ -158,7 +158,7 @@ func (p *process) create(ctx context.Context, o *order) {
 	}
 }
 
-// send makes the create call.
+// send makes the create call for an order.
 func (p *process) send(ctx context.Context, o *order, options ...gateway.RequestOption) (id, status string, err error) {
 	ref := o.ref
 	if p.m.w.cfg.Defect == NewReferenceForRepeats && len(options) > 0 {

@@ -124,7 +124,7 @@ const day = 24 * time.Hour
 func (w *World) stream(name string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))                        // never fails
-	return rand.New(rand.NewPCG(w.cfg.Seed, h.Sum64())) //nolint:gosec // repeats on purpose
+	return rand.New(rand.NewPCG(w.cfg.Seed, h.Sum64())) //nolint:gosec // must be repeatable
 }
 
 // note writes a line to the log.

@@ -148,7 +148,7 @@ func (o *Object) kind(name string) jsontext.Kind {
 type member struct {
 	o    *Object
 	name string
-	at   int // the node of the value, or 0 if it has the wrong type and further rules are skipped
+	at   int // the node of the value, or 0 if it is absent or of the wrong type, so that further rules are skipped
 }
 
 func (m member) ok() bool { return m.at > 0 }
@@ -161,8 +161,9 @@ func (m member) shape() *Shape {
 	return m.o.shape.Member(m.name)
 }
 
-// take finds the member and reports a violation if it is missing, null or of
-// the wrong kind; '0' stands for a number, 't' for true or false.
+// take finds the member. It reports a violation unless the member has the right
+// kind, or p allows it to be missing or null. The kind '0' stands for a number,
+// 't' for true or false.
 func (o *Object) take(name string, p Presence, kind jsontext.Kind, want string) member {
 	none := member{o: o, name: name}
 	if o.shape != nil {
@@ -324,7 +325,8 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Match checks the string with valid; requirement is the message if it is not.
+// Match checks the string with valid. If valid returns false, requirement is the
+// message of the violation.
 func (r StringRule) Match(valid func(string) bool, requirement string) StringRule {
 	r.shape().require(requirement)
 	if r.ok() && !valid(r.value()) {

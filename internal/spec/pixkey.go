@@ -43,7 +43,7 @@ func pixKeyRequirement(keyType string) string {
 	case "EMAIL":
 		return "must be an e-mail address"
 	case "PHONE":
-		return "must be a phone number: +5511987654321, or 10 or 11 digits in Brazil"
+		return "must be a phone number such as +5511987654321, or 10 or 11 digits in Brazil"
 	case "EVP":
 		return "must be a random key: a UUID"
 	default:

@@ -209,7 +209,7 @@ func (f *Fleet) kill(ctx context.Context, every time.Duration) {
 		}
 		f.mu.Lock()
 		for cmd := range f.members { // in random order
-			_ = cmd.Process.Kill() // it may already be dead
+			_ = cmd.Process.Kill() // it may have ended already
 			break
 		}
 		f.mu.Unlock()

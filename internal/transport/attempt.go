@@ -123,7 +123,7 @@ func (c *call) read(resp *http.Response) error {
 	if resp.Body == nil {
 		return nil
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read to its end, or a read failed
+	defer func() { _ = resp.Body.Close() }() // the body was read to its end, or reading it failed
 	var err error
 	r.Body, err = readAll(resp.Body, resp.ContentLength)
 	if err == nil && resp.ContentLength > int64(len(r.Body)) && !resp.Uncompressed && c.req.Method != http.MethodHead {

@@ -25,8 +25,8 @@ func (c *call) nextWait(ctx context.Context) (time.Duration, bool) {
 }
 
 // exponential returns a wait that doubles with every attempt up to the longest
-// wait. It is reduced by up to a half at random, so that callers that failed
-// together don't retry together.
+// wait, reduced at random by up to half, so that callers that failed together don't
+// retry together.
 func (c *call) exponential() time.Duration {
 	wait := c.engine.LongestWait
 	if n := c.result.Attempts - 1; n < 32 && c.engine.FirstWait<<n < wait && c.engine.FirstWait<<n > 0 {

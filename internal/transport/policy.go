@@ -74,8 +74,8 @@ func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
 	}
 }
 
-// connections records what net/http reports about an attempt's connections. A
-// RoundTripper of the caller's may report nothing.
+// connections records what net/http reports about an attempt's connections. The
+// caller's own RoundTripper may report nothing.
 type connections struct {
 	wanted atomic.Bool
 	got    atomic.Int32
@@ -120,8 +120,8 @@ func transient(err error) bool {
 	return errors.Is(err, io.EOF) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isCertificate reports whether the gateway's certificate was rejected, or the
-// peer does not speak TLS: no request was sent, and none will be.
+// isCertificate reports whether the gateway's certificate was rejected or the peer
+// does not speak TLS. In both cases no request was sent, and retrying won't help.
 func isCertificate(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError

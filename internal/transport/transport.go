@@ -26,7 +26,7 @@ type Engine struct {
 	Logger      *slog.Logger // nil logs nothing
 	FirstWait   time.Duration
 	LongestWait time.Duration
-	Jitter      func() float64 // from 0 to 1, 1 excluded
+	Jitter      func() float64 // returns a number in [0, 1)
 	Observe     Observe        // nil observes nothing
 }
 

@@ -23,7 +23,7 @@ type self struct {
 	Name string `json:"name"`
 }
 
-func TestARecursiveTypeIsReadAndWritten(t *testing.T) {
+func TestARecursiveTypeIsDecodedAndEncoded(t *testing.T) {
 	t.Parallel()
 	const body = `{"name":"a","left":{"name":"b","rest":[{"name":"c"}]},"other":[{"name":"d"}]}`
 	var v tree

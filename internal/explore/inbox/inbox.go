@@ -229,7 +229,7 @@ func (p *play) deliver(ctx context.Context, a *actor, d *Delivery) {
 
 // work handles the due events one by one. A process that has crashed restarts.
 func (p *play) work(ctx context.Context, a *actor) {
-	for a.place != atClaim { // or the run is over
+	for a.place != atClaim { // a process ends at this place only when the run is over
 		a.crashed = false
 		rx := p.receiver(a) //nolint:contextcheck // webhook.New takes none
 		for !a.crashed {

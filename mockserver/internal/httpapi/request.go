@@ -161,7 +161,7 @@ func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 		// Every rule rejects values of another type.
 		field := spec.FieldPath(mistyped.JSONPointer)
 		return invalid([]spec.Violation{{
-			Field: field, Code: spec.CodeInvalidType, Message: "must be written as a plain value of its type",
+			Field: field, Code: spec.CodeInvalidType, Message: "has the wrong type",
 		}})
 	default:
 		return malformed("The body could not be decoded.")
