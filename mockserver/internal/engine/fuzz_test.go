@@ -104,7 +104,7 @@ func (w *world) actPay(n byte) {
 
 func (w *world) actSubscribe(n byte) {
 	edit := pick(n/2, []func(*engine.NewSubscription){
-		func(*engine.NewSubscription) {}, atOnce, daily, every("week", 2), func(in *engine.NewSubscription) { in.BillingDay = 31 },
+		func(*engine.NewSubscription) {}, immediateCancel, daily, every("week", 2), func(in *engine.NewSubscription) { in.BillingDay = 31 },
 		func(in *engine.NewSubscription) { in.TrialEnd = w.env.Now.AddDate(0, 0, 1+int(n%9)) },
 	})
 	if n%2 == 0 {

@@ -157,7 +157,7 @@ func TestStatesDocumentHasEveryTransitionOfATransaction(t *testing.T) {
 	got := edges{}
 	for _, method := range []string{"pix", "voucher", "credit_card"} {
 		for _, status := range states {
-			walkTransaction(got, paymentEnv(), in(t, paymentEnv(), method, status))
+			walkTransaction(got, paymentEnv(), inState(t, paymentEnv(), method, status))
 		}
 	}
 	for _, c := range []struct{ trigger, method, token string }{
@@ -173,7 +173,7 @@ func TestStatesDocumentHasEveryTransitionOfATransaction(t *testing.T) {
 		got.add(nothing, c.trigger, tx.Status, eventKinds(change, ""))
 		walkTransaction(got, paymentEnv(), tx)
 	}
-	// X7, X17, X19 and X20 have tests of their own.
+	// X7, X17, X19 and X20 have their own tests.
 	compare(t, documented(t, "Transactions", states, "X7", "X17", "X19", "X20"), got)
 	compareDiagram(t, "Transactions", got)
 }
@@ -221,7 +221,7 @@ func TestStatesDocumentHasTheWebhookOfEverySandboxStatus(t *testing.T) {
 			from = "paid"
 		}
 		env := liveEnv()
-		tx := in(t, env, "credit_card", from)
+		tx := inState(t, env, "credit_card", from)
 		c, refusal := engine.SetStatus(env, tx, row[0])
 		require.Nil(t, refusal)
 		want := strings.ReplaceAll(row[1], nothing, "")
@@ -277,14 +277,14 @@ func TestStatesDocumentHasEveryTransitionOfASubscription(t *testing.T) {
 		{"create by card: charge succeeds", "pgct_ok", nil},
 		{"create by card: charge succeeds", "pgct_renewal_fails", nil},
 		{"create by card: charge succeeds", "pgct_renewal_fails_2", nil},
-		{"create by card: charge succeeds", "pgct_renewal_fails", edits(atOnce)},
+		{"create by card: charge succeeds", "pgct_renewal_fails", edits(immediateCancel)},
 		{"create by card: charge fails", "pgct_refused", nil},
 		{"create by card: 3-D Secure", "pgct_3ds", nil},
 		{"create by card: 3-D Secure", "pgct_3ds", edits(inTrial(10))},
 		{"create by card with a trial: charge succeeds", "pgct_ok", edits(inTrial(10))},
 		{"create by card with a trial: charge succeeds", "pgct_renewal_fails", edits(inTrial(10))},
 		{"create by card with a trial: charge succeeds", "pgct_always_fails", edits(inTrial(10))},
-		{"create by card with a trial: charge succeeds", "pgct_always_fails", edits(inTrial(10), atOnce)},
+		{"create by card with a trial: charge succeeds", "pgct_always_fails", edits(inTrial(10), immediateCancel)},
 		{"create by Pix Automatico", "", edits(byPix)},
 		{"create by Pix Automatico", "", edits(byPix, inTrial(10))},
 	} {

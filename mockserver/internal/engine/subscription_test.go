@@ -18,7 +18,7 @@ func inTrial(days int) func(*engine.NewSubscription) {
 
 func byPix(in *engine.NewSubscription) { in.PaymentMethod, in.Token = "pix_automatic", "" }
 
-func atOnce(in *engine.NewSubscription) { in.FailurePolicy = "immediate_cancel" }
+func immediateCancel(in *engine.NewSubscription) { in.FailurePolicy = "immediate_cancel" }
 
 func daily(in *engine.NewSubscription) { in.Interval = "day" }
 
@@ -225,12 +225,12 @@ func TestSubscriptionRows(t *testing.T) {
 			"active", inOrder("subscription.started", "transaction.created", "transaction.paid"),
 		},
 		{
-			"S10 trialing, immediate_cancel", "pgct_always_fails", edits(inTrial(10), atOnce),
+			"S10 trialing, immediate_cancel", "pgct_always_fails", edits(inTrial(10), immediateCancel),
 			[]turn{after(9), after(1)},
 			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
 		},
 		{
-			"S10 active, immediate_cancel", "pgct_renewal_fails", edits(atOnce),
+			"S10 active, immediate_cancel", "pgct_renewal_fails", edits(immediateCancel),
 			[]turn{after(month)},
 			"canceled", inOrder("subscription.payment_failed", "subscription.canceled", "transaction.created"),
 		},
@@ -400,7 +400,7 @@ func TestCancellationReasons(t *testing.T) {
 		want  string
 	}{
 		{"S7 payer rejects", "", edits(byPix), []turn{does(subReject)}, "system"},
-		{"S10 immediate_cancel", "pgct_renewal_fails", edits(atOnce), []turn{after(month)}, "payment_failure"},
+		{"S10 immediate_cancel", "pgct_renewal_fails", edits(immediateCancel), []turn{after(month)}, "payment_failure"},
 		{"S14 the last retry fails", "pgct_renewal_fails", nil, []turn{after(month + 7)}, "payment_failure"},
 		{"S16 period ends", "pgct_ok", nil, []turn{does(subCancel), after(month)}, "user_requested"},
 		{"S17 canceled at once", "", edits(byPix), []turn{does(subCancel)}, "user_requested"},

@@ -56,8 +56,8 @@ func create(t *testing.T, env engine.Env, in engine.NewTransaction) (*engine.Tra
 	return c.Transactions[0], c
 }
 
-// in returns a transaction of a method that has been put into a state.
-func in(t *testing.T, env engine.Env, method, status string) *engine.Transaction {
+// inState returns a transaction of a method that has been put into a state.
+func inState(t *testing.T, env engine.Env, method, status string) *engine.Transaction {
 	t.Helper()
 	tx, _ := create(t, env, payment(method, "pgct_ok"))
 	if status == "pending" {
@@ -338,7 +338,10 @@ type step struct {
 }
 
 func has(method, status string) func(t *testing.T, env engine.Env) *engine.Transaction {
-	return func(t *testing.T, env engine.Env) *engine.Transaction { t.Helper(); return in(t, env, method, status) }
+	return func(t *testing.T, env engine.Env) *engine.Transaction {
+		t.Helper()
+		return inState(t, env, method, status)
+	}
 }
 
 func byToken(token string) func(t *testing.T, env engine.Env) *engine.Transaction {
@@ -481,7 +484,7 @@ func (s step) run(t *testing.T, env engine.Env) {
 
 func TestRefundFieldErrorNamesAmount(t *testing.T) {
 	t.Parallel()
-	_, refusal := refund(1001)(paymentEnv(), in(t, paymentEnv(), "pix", "paid"))
+	_, refusal := refund(1001)(paymentEnv(), inState(t, paymentEnv(), "pix", "paid"))
 	require.NotNil(t, refusal)
 	assert.Equal(t, "amount", refusal.Fields[0].Field)
 	assert.Equal(t, "too_big", refusal.Fields[0].Code)
@@ -489,7 +492,7 @@ func TestRefundFieldErrorNamesAmount(t *testing.T) {
 
 func TestRefundReasonIsStored(t *testing.T) {
 	t.Parallel()
-	c, refusal := engine.Refund(paymentEnv(), in(t, paymentEnv(), "pix", "paid"), engine.RefundRequest{Amount: 1, Reason: "damaged"})
+	c, refusal := engine.Refund(paymentEnv(), inState(t, paymentEnv(), "pix", "paid"), engine.RefundRequest{Amount: 1, Reason: "damaged"})
 	require.Nil(t, refusal)
 	assert.Equal(t, []engine.Information{{Key: "refund_reason", Value: "damaged"}}, c.Transactions[0].Informations)
 	c, refusal = engine.Refund(paymentEnv(), c.Transactions[0], engine.RefundRequest{Amount: 1, Reason: "late"})
@@ -513,7 +516,7 @@ func TestSandboxStatus(t *testing.T) {
 				t.Run("X19 "+method+" "+from+" "+to, func(t *testing.T) {
 					t.Parallel()
 					env := liveEnv()
-					before := in(t, env, method, from)
+					before := inState(t, env, method, from)
 					c, refusal := engine.SetStatus(env, before, to)
 					require.Nil(t, refusal)
 					if from == to {
@@ -564,7 +567,7 @@ func hasInformation(tx *engine.Transaction, key string) bool {
 func TestSandboxStatusRemovesReasons(t *testing.T) {
 	t.Parallel()
 	env := paymentEnv()
-	c, refusal := engine.Refund(env, in(t, env, "pix", "paid"), engine.RefundRequest{Reason: "torn"})
+	c, refusal := engine.Refund(env, inState(t, env, "pix", "paid"), engine.RefundRequest{Reason: "torn"})
 	require.Nil(t, refusal)
 	refunded := c.Transactions[0]
 	require.True(t, hasInformation(refunded, "refund_reason"))
@@ -605,24 +608,24 @@ func TestSandboxStatusKeepsConsistentAmounts(t *testing.T) {
 		{"partially_paid", "chargedback", 1000, 0, noon.Add(time.Hour)},
 		{"paid", "pending", 0, 0, time.Time{}},
 	} {
-		tx := set(t, in(t, paymentEnv(), "pix", row.from), row.to)
+		tx := set(t, inState(t, paymentEnv(), "pix", row.from), row.to)
 		assert.Equal(t, row.paid, tx.PaidAmount, "%s to %s", row.from, row.to)
 		assert.Equal(t, row.refunded, tx.RefundedAmount, "%s to %s", row.from, row.to)
 		assert.Equal(t, row.paidAt, tx.PaidAt, "%s to %s", row.from, row.to)
 		assert.Equal(t, noon.Add(24*time.Hour), tx.Pix.ExpirationDate, "%s to %s", row.from, row.to)
 	}
-	c, refusal := refund(300)(paymentEnv(), in(t, paymentEnv(), "pix", "paid"))
+	c, refusal := refund(300)(paymentEnv(), inState(t, paymentEnv(), "pix", "paid"))
 	require.Nil(t, refusal)
 	back := set(t, set(t, c.Transactions[0], "in_protest"), "partially_refunded")
 	assert.Equal(t, int64(300), back.RefundedAmount)
 	assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "declined"}},
-		set(t, in(t, paymentEnv(), "pix", "pending"), "refused").Informations)
+		set(t, inState(t, paymentEnv(), "pix", "pending"), "refused").Informations)
 }
 
 func TestSandboxStatusInProduction(t *testing.T) {
 	t.Parallel()
 	env := paymentEnv()
-	tx := in(t, env, "pix", "pending")
+	tx := inState(t, env, "pix", "pending")
 	env.Sandbox = false
 	_, refusal := engine.SetStatus(env, tx, "paid")
 	require.NotNil(t, refusal)
@@ -653,7 +656,7 @@ func TestSandboxStatusReopens(t *testing.T) {
 	t.Parallel()
 	for method, life := range map[string]time.Duration{"pix": 24 * time.Hour, "voucher": 72 * time.Hour} {
 		env := paymentEnv()
-		tx := in(t, env, method, "expired")
+		tx := inState(t, env, method, "expired")
 		env.Now = env.Now.Add(30 * 24 * time.Hour)
 		c, refusal := engine.SetStatus(env, tx, "pending")
 		require.Nil(t, refusal)
@@ -667,7 +670,7 @@ func TestSandboxStatusReopens(t *testing.T) {
 
 func TestSandboxStatusSetsTheExpiryOfAChallenge(t *testing.T) {
 	t.Parallel()
-	tx := in(t, liveEnv(), "credit_card", "pending")
+	tx := inState(t, liveEnv(), "credit_card", "pending")
 	c, refusal := engine.SetStatus(liveEnv(), tx, "three_ds_required")
 	require.Nil(t, refusal)
 	assert.Equal(t, []engine.Timer{{At: noon.Add(15 * time.Minute), Kind: engine.TimerExpireChallenge, ID: tx.ID}}, c.Timers)
@@ -687,7 +690,7 @@ func TestDelivery(t *testing.T) {
 	for _, status := range []string{"paid", "captured"} {
 		t.Run("X20 "+status, func(t *testing.T) {
 			t.Parallel()
-			tx := update(t, in(t, paymentEnv(), "credit_card", status), engine.DeliveryUpdate{Code: "BR1", URL: &shop})
+			tx := update(t, inState(t, paymentEnv(), "credit_card", status), engine.DeliveryUpdate{Code: "BR1", URL: &shop})
 			assert.Equal(t, status, tx.Status)
 			assert.Equal(t, engine.Delivery{Status: "in_transit", Code: "BR1", URL: shop, LastUpdate: noon}, *tx.Delivery)
 			tx = update(t, tx, engine.DeliveryUpdate{Code: "BR2", Company: &status})
@@ -709,7 +712,7 @@ func TestDelivery(t *testing.T) {
 	for _, status := range []string{"pending", "refunded", "partially_refunded", "chargedback", "expired"} {
 		t.Run("X20 rejected when "+status, func(t *testing.T) {
 			t.Parallel()
-			_, refusal := engine.UpdateDelivery(paymentEnv(), in(t, paymentEnv(), "pix", status), engine.DeliveryUpdate{Code: "BR1"})
+			_, refusal := engine.UpdateDelivery(paymentEnv(), inState(t, paymentEnv(), "pix", status), engine.DeliveryUpdate{Code: "BR1"})
 			require.NotNil(t, refusal)
 			assert.Equal(t, engine.CodeDeliveryState, refusal.Code)
 		})
@@ -730,12 +733,12 @@ func TestAutoPay(t *testing.T) {
 	}
 	env.AutoPay = 1
 	_, c := create(t, env, payment("credit_card", "pgct_ok"))
-	assert.Len(t, c.Timers, 1, "any time but 0")
+	assert.Len(t, c.Timers, 1, "any duration but 0")
 }
 
 func TestARefusalByTheIssuerHasAReason(t *testing.T) {
 	t.Parallel()
-	c, refusal := engine.Refuse(paymentEnv(), in(t, paymentEnv(), "credit_card", "pending"))
+	c, refusal := engine.Refuse(paymentEnv(), inState(t, paymentEnv(), "credit_card", "pending"))
 	require.Nil(t, refusal)
 	assert.Equal(t, []engine.Information{{Key: "refusal_reason", Value: "declined"}}, c.Transactions[0].Informations)
 }
@@ -760,7 +763,7 @@ func TestTransactionLifetimes(t *testing.T) {
 
 func TestARejectionNamesTheStateOfTheTransaction(t *testing.T) {
 	t.Parallel()
-	tx := in(t, paymentEnv(), "pix", "refunded")
+	tx := inState(t, paymentEnv(), "pix", "refunded")
 	for what, transition := range map[string]func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal){
 		"paid": engine.Pay, "expired": engine.Expire, "refused": engine.Refuse, "canceled": engine.Cancel,
 		"challenged": engine.PassChallenge, "charged back": engine.Chargeback,

@@ -253,13 +253,13 @@ func (w *world) checkTransaction(t *engine.Transaction) {
 	require.GreaterOrEqual(w.tb, t.RefundedAmount, int64(0))
 	require.LessOrEqual(w.tb, t.RefundedAmount, t.PaidAmount)
 	require.LessOrEqual(w.tb, t.PaidAmount, t.Amount)
-	require.Equal(w.tb, t.PaidAmount == 0, t.PaidAt.IsZero(), "paid_at goes with paid_amount, in %s", t.Status)
+	require.Equal(w.tb, t.PaidAmount == 0, t.PaidAt.IsZero(), "paid_at is set if and only if something is paid, in state %s", t.Status)
 	require.NotNil(w.tb, t.Buyer)
 }
 
 func (w *world) checkSubscription(s *engine.Subscription) {
 	w.tb.Helper()
-	require.Equal(w.tb, s.Status == "canceled", !s.CanceledAt.IsZero(), "canceledAt goes with canceled")
+	require.Equal(w.tb, s.Status == "canceled", !s.CanceledAt.IsZero(), "canceledAt is set if and only if the state is canceled")
 	require.Equal(w.tb, s.Status == "past_due", !s.NextRetryAt.IsZero(), "a retry is scheduled while past due")
 	require.NotEqual(w.tb, s.Card == nil, s.Authorization == nil)
 	switch s.Status {

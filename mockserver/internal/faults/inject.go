@@ -56,7 +56,7 @@ func (in *Injector) choose(r *http.Request) (Fault, bool, error) {
 	if text := r.Header.Get(Header); text != "" {
 		f, err := Parse(text)
 		if err == nil && f.Kind.Webhook() {
-			err = fmt.Errorf("fault %s: a request header can't inject faults into webhooks; add the fault instead", f.Kind)
+			err = fmt.Errorf("fault %s: a request header can't inject faults into webhooks; use the control plane instead", f.Kind)
 		}
 		if err == nil && in.Set.Events.Listening() {
 			in.Set.hitByHeader(in.Account(r), in.Operation(r), f)
