@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/internal/version"
 )
 
-// flags are the command line.
+// flags are the parsed command line.
 type flags struct {
 	config  gatewayprobe.Config
 	list    bool
@@ -42,7 +42,7 @@ flags:
 // keyVariable is the environment variable with the API key.
 const keyVariable = "GATEWAY_API_KEY"
 
-// parse reads the flags. If ended is true the process exits with code.
+// parse parses the flags. If ended is true, the process must exit with code.
 func parse(args []string, getenv func(string) string, out, errs io.Writer) (f flags, code int, ended bool) {
 	only := ""
 	set := f.set(&only)

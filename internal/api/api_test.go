@@ -28,7 +28,7 @@ func TestNoDeclarationWasRemovedOrChanged(t *testing.T) {
 	now, err := api.List(root)
 	require.NoError(t, err)
 	for _, broken := range api.Compare(listed(t, filepath.Join(root, "api", "next.txt")), now) {
-		t.Errorf("%s\nif this is intended, run go run ./internal/api/list >api/next.txt and add a line to CHANGELOG.md", broken)
+		t.Errorf("%s\nif this is intended, update the list (go run ./internal/api/list >api/next.txt) and add a line to CHANGELOG.md", broken)
 	}
 }
 
@@ -48,7 +48,7 @@ func TestNoDeclarationOfAReleaseWasRemoved(t *testing.T) {
 	}
 }
 
-// TestTheListHasEveryKindOfDeclaration also checks that packages which others
+// TestTheListHasEveryKindOfDeclaration also checks that packages that other modules
 // can't import are not listed.
 func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 	t.Parallel()

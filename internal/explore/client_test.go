@@ -63,8 +63,8 @@ func exploreOperation(t *testing.T, op *operation, d defect, faults int) (counte
 	var tree explore.Tree
 	var picks []int
 	for more := true; more && picks == nil; {
-		// Each mock gateway runs in its own bubble, and only 1000 schedules, so
-		// that it does not accumulate too much data.
+		// Each mock gateway has its own bubble and gets only 1000 schedules, so that
+		// it does not accumulate too much data.
 		synctest.Test(t, func(t *testing.T) {
 			server := mockserver.Run(t, mockserver.WithDialect(op.dialect), mockserver.WithConsole(false), mockserver.WithOpeningBalance(1e9))
 			for range 1000 {

@@ -13,7 +13,7 @@ import (
 // the JSON package's time. It uses a plan that is built once per type. It
 // returns false if it gives up, for example at a value of the wrong type; v is
 // then undefined, and the caller uses the JSON package. A fuzz test compares the
-// two.
+// results with the JSON package's.
 func Decode(body []byte, v any) bool {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool contains only Documents
 	defer release(d)
@@ -51,8 +51,8 @@ const (
 )
 
 // text returns a copy of the string of node i. Short strings share a chunk of
-// memory, so that the strings of a response take only a few allocations. A new
-// chunk is half as long as the remaining input, because the other half is names
+// memory, so that the strings of a response take only a few allocations. A chunk
+// is at most half as long as the remaining input, because the other half is names
 // and punctuation.
 func (d *Document) text(i int) (string, bool) {
 	n := &d.nodes[i]

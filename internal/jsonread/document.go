@@ -89,7 +89,7 @@ func Read(body []byte, use func(d *Document)) error {
 // Strict reports whether [Read] found neither duplicate names nor invalid UTF-8.
 func (d *Document) Strict() bool { return d.strict }
 
-// Reset releases the body, and the nodes if they are unusually many.
+// Reset releases the body and, if there are unusually many, the nodes.
 func (d *Document) Reset() {
 	const keep = 1 << 14 // nodes; a page of 100 transactions has half as many
 	if cap(d.nodes) > keep {

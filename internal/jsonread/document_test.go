@@ -34,7 +34,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// FuzzAppendQuote checks that strings are quoted as the JSON package does it.
+// FuzzAppendQuote checks that strings are quoted as the JSON package quotes them.
 func FuzzAppendQuote(f *testing.F) {
 	for _, s := range []string{"", "Maria", "São Paulo", `a "quoted" \ name`, "12345678", "1234567\n", "\x7f<&>\u2028", "\xff", "exactly sixteen!\x1f"} {
 		f.Add(s)

@@ -33,8 +33,8 @@ type mutant struct {
 	broken     bool   // does not compile
 }
 
-// negated and bounded are the replacements of comparisons, swapped those of
-// other operators.
+// negated and bounded replace comparison operators; swapped replaces other
+// operators.
 var (
 	negated = map[token.Token]string{
 		token.EQL: "!=", token.NEQ: "==", token.LSS: ">=", token.LEQ: ">", token.GTR: "<=", token.GEQ: "<",

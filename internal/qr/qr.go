@@ -41,8 +41,8 @@ func New(text string) (Code, error) {
 // margin.
 func (c Code) Size() int { return c.side + 2*quiet }
 
-// Dark reports whether the module at x, y is dark. The coordinates start in the
-// margin. Everything outside the code is light.
+// Dark reports whether the module at x, y is dark. The coordinates include the
+// margin. Everything outside the picture is light.
 func (c Code) Dark(x, y int) bool {
 	x, y = x-quiet, y-quiet
 	return x >= 0 && y >= 0 && x < c.side && y < c.side && c.dark[y*c.side+x]
@@ -86,8 +86,8 @@ func (c Code) SVG() string {
 }
 
 // Terminal returns the picture as lines of half blocks, with two rows of
-// modules per line. Light modules are drawn, so it can be scanned on a dark
-// background.
+// modules per line. Light modules are drawn, so that the code can be scanned on a
+// dark background.
 func (c Code) Terminal() string { return c.halfBlocks("", "\n") }
 
 // Color is like Terminal but sets black and white with escape codes, so that the

@@ -99,8 +99,8 @@ func isTitle(line string) bool { return regexp.MustCompile(`^\d+\. `).MatchStrin
 // drawing is a picture under construction.
 type drawing struct {
 	body   strings.Builder
-	y      int   // where the next line starts
-	starts []int // the y of each title
+	y      int   // the baseline of the last line
+	starts []int // y before each title
 }
 
 // text draws a line; an empty line becomes a gap.

@@ -139,8 +139,8 @@ func difference(a, b []byte) string {
 // worlds of each dialect.
 const findIn = 4 * merchants
 
-// TestEverySeededDefectIsFound injects one defect at a time. Starting from any
-// seed, it must soon cause a difference in the books.
+// TestEverySeededDefectIsFound injects one defect at a time. Each must cause a
+// difference in the books within findIn merchant-years, whatever the first seed.
 func TestEverySeededDefectIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

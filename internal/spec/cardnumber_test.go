@@ -124,9 +124,9 @@ func TestIssuerPrefixesAndLengths(t *testing.T) {
 6764-6799 16 18 19
 8100-8199 16 17 18 19
 `, got.String())
-	for prefix, taken := range map[string]bool{"606281": false, "606282": true, "606283": false} {
+	for prefix, matched := range map[string]bool{"606281": false, "606282": true, "606283": false} {
 		for n := 13; n <= 20; n++ {
-			assert.Equal(t, taken && (n == 16 || n == 19), isTaken(prefix, n), "%s of %d digits", prefix, n)
+			assert.Equal(t, matched && (n == 16 || n == 19), isMatched(prefix, n), "%s of %d digits", prefix, n)
 		}
 	}
 }
@@ -135,17 +135,17 @@ func TestIssuerPrefixesAndLengths(t *testing.T) {
 func lengthsOf(prefix int) string {
 	var lengths strings.Builder
 	for n := 13; n <= 20 && prefix < 10_000; n++ {
-		if isTaken(fmt.Sprintf("%04d", prefix), n) {
+		if isMatched(fmt.Sprintf("%04d", prefix), n) {
 			fmt.Fprintf(&lengths, " %d", n)
 		}
 	}
 	return lengths.String()
 }
 
-// isTaken reports whether a number of n digits with this prefix is treated as
+// isMatched reports whether a number of n digits with this prefix is treated as
 // a card number. With 13 or 14 digits it may also be an EAN-13, a CNPJ or a
 // timestamp.
-func isTaken(prefix string, n int) bool {
+func isMatched(prefix string, n int) bool {
 	for fill := range 4 {
 		number := fmt.Sprintf("%s%s%d0", prefix, strings.Repeat("9", n-len(prefix)-2), fill)
 		if spec.ContainsCardNumber(withCheckDigit(number)) {

@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// converting are options for decoding that convert values of another type.
+// converting are decoding options that also convert values of another type.
 var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.UnmarshalFromFunc(scalar)))
 
 // Decode decodes a response into v. A value of another type than v expects is
