@@ -1,4 +1,4 @@
 // Package bench compares the client, the webhook receiver and the mock gateway
-// with the same work written by hand and with other SDKs. All code is in
-// tests; README.md has the commands and the results.
+// with the same work written by hand and with other SDKs. README.md has the
+// commands and the results.
 package bench

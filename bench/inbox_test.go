@@ -22,8 +22,8 @@ import (
 )
 
 // The inbox benchmarks measure events per second. PostgreSQL flushes every commit to
-// disk; SQLite, with these settings, only its checkpoints. PostgreSQL is skipped if
-// DATABASE_URL is not set.
+// disk; SQLite, with these settings, flushes only at checkpoints. PostgreSQL is skipped
+// if DATABASE_URL is not set.
 
 func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.Store)) {
 	b.Helper()

@@ -60,7 +60,7 @@ func unpacked(name string) func() []byte {
 type Assumption struct {
 	ID   string `json:"id"`   // stable: "D1", "pix-life"
 	Text string `json:"text"` // what the project does, as a sentence
-	Knob string `json:"knob"` // what changes it, or the code that decides it
+	Knob string `json:"knob"` // the setting that changes it, or the code that decides it
 
 	Section string `json:"-"` // the heading above it: "Transactions"
 }

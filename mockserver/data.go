@@ -92,8 +92,8 @@ func (d *data) Persist(c store.Commit) (send func(), err error) {
 		return posting.Send, nil
 	}
 	written := c // without a file c uses no memory
-	written.Change, written.Integration = c.Change.Shorten(), nil
-	return posting.Send, d.persist(entry{Commit: &written, Deliveries: posting.Shorten()})
+	written.Change, written.Integration = c.Change.Compact(), nil
+	return posting.Send, d.persist(entry{Commit: &written, Deliveries: posting.Compact()})
 }
 
 // persistWebhooks records state that the webhook sender must keep.
@@ -181,7 +181,7 @@ func (s *Server) replayCommit(c store.Commit, deliveries []deliver.SavedDelivery
 			return err
 		}
 	}
-	c.Change.Lengthen()
+	c.Change.Expand()
 	if err := s.store.Replay(c); err != nil {
 		return err
 	}

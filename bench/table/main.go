@@ -3,10 +3,11 @@
 //
 //	go run ./table -passes 15 -bench Create/memory -benchtime 2000x
 //
-// In each pass, every contestant runs once, one after another. The speed of a shared
+// In each pass, the contestants run one after another, once each. The speed of a shared
 // host changes from minute to minute, so only figures of the same pass are compared. The
-// ratio is the median over all passes, and the range after it contains half of them. The
-// fastest passes, which other guests of the host disturbed least, are compared too.
+// ratio is the median over all passes; half of the passes are within the range that
+// follows it. The fastest passes, which other guests of the host disturbed least, are
+// compared too.
 package main
 
 import (

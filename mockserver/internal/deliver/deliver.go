@@ -183,9 +183,9 @@ func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	return d
 }
 
-// Shorten returns the deliveries without the data that [Sender.LoadPosting] takes
+// Compact returns the deliveries without the data that [Sender.LoadPosting] takes
 // from their events.
-func (p *Posting) Shorten() []SavedDelivery {
+func (p *Posting) Compact() []SavedDelivery {
 	list := make([]SavedDelivery, len(p.deliveries))
 	for i, d := range p.deliveries {
 		list[i] = d.SavedDelivery

@@ -73,7 +73,7 @@ func (s *Sender) LoadDelivery(saved SavedDelivery) {
 	}
 }
 
-// LoadPosting restores the deliveries that [Posting.Shorten] returned for the events
+// LoadPosting restores the deliveries that [Posting.Compact] returned for the events
 // of an account.
 func (s *Sender) LoadPosting(account string, events []engine.Event, list []SavedDelivery) {
 	s.mu.Lock()

@@ -36,9 +36,9 @@ func (c Change) Split(n int) []Change {
 	return parts
 }
 
-// Shorten returns c with events that hold only the Row of each resource that c
-// contains as well. [Change.Lengthen] puts the resources back.
-func (c Change) Shorten() Change {
+// Compact returns c with smaller events: a resource that c contains as well is replaced
+// by its Row. [Change.Expand] reverses this.
+func (c Change) Compact() Change {
 	c.Events = slices.Clone(c.Events)
 	for i := range c.Events {
 		e := &c.Events[i]
@@ -55,8 +55,8 @@ func (c Change) Shorten() Change {
 	return c
 }
 
-// Lengthen undoes [Change.Shorten].
-func (c Change) Lengthen() {
+// Expand reverses [Change.Compact].
+func (c Change) Expand() {
 	for i := range c.Events {
 		e := &c.Events[i]
 		e.Transaction = version(c.Transactions, e.Transaction)

@@ -9,7 +9,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-func TestAShortenedChangeHoldsEachResourceOnce(t *testing.T) {
+func TestCompactChangeHoldsEachResourceOnce(t *testing.T) {
 	t.Parallel()
 	own, other := &engine.Transaction{Row: engine.Row{Seq: 1, Rev: 1}, Amount: 1200}, &engine.Transaction{Row: engine.Row{Seq: 2, Rev: 1}, Amount: 900}
 	transfer := &engine.Transfer{Row: engine.Row{Seq: 1, Rev: 1}, Amount: 300}
@@ -20,18 +20,18 @@ func TestAShortenedChangeHoldsEachResourceOnce(t *testing.T) {
 		Subscriptions: []*engine.Subscription{subscription},
 		Events:        []engine.Event{{Transaction: own}, {Transaction: other}, {Transfer: transfer}, {Subscription: subscription}},
 	}
-	short := c.Shorten()
+	compact := c.Compact()
 	assert.Equal(t, []engine.Event{
 		{Transaction: &engine.Transaction{Row: own.Row}},
 		{Transaction: other},
 		{Transfer: &engine.Transfer{Row: transfer.Row}},
 		{Subscription: &engine.Subscription{Row: subscription.Row}},
-	}, short.Events)
+	}, compact.Events)
 	assert.Same(t, own, c.Events[0].Transaction, "the original change is not modified")
 
-	short.Lengthen()
-	assert.Equal(t, c.Events, short.Events)
-	assert.Same(t, own, short.Events[0].Transaction)
+	compact.Expand()
+	assert.Equal(t, c.Events, compact.Events)
+	assert.Same(t, own, compact.Events[0].Transaction)
 }
 
 // TestSplitLeavesNoResourceOut fills every list of a change, so that a new kind
