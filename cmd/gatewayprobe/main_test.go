@@ -27,8 +27,8 @@ func command(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// listening starts a mock gateway and returns its URL.
-func listening(t *testing.T, opts ...mockserver.Option) string {
+// startMock starts a mock gateway and returns its URL.
+func startMock(t *testing.T, opts ...mockserver.Option) string {
 	t.Helper()
 	url, err := mockserver.Run(t, opts...).Listen("127.0.0.1:0")
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func listening(t *testing.T, opts ...mockserver.Option) string {
 func TestTheCommandPrintsALinePerRowAndWritesTheReport(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.json")
-	code, out, errs := command(t, "-base-url", listening(t, mockserver.WithDialect(mockserver.Live)), "-rate", "1000",
+	code, out, errs := command(t, "-base-url", startMock(t, mockserver.WithDialect(mockserver.Live)), "-rate", "1000",
 		"-only", "D5,amount-minimum,client-texts,event-id", "-json", file)
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "differs\tD5\tlive (expected: document)\tA v2 write that breaks a rule gets 400, ")
@@ -60,7 +60,7 @@ func TestTheCommandPrintsALinePerRowAndWritesTheReport(t *testing.T) {
 func TestAProfileShowsWhatChanged(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.json")
-	live := listening(t, mockserver.WithDialect(mockserver.Live))
+	live := startMock(t, mockserver.WithDialect(mockserver.Live))
 	code, _, errs := command(t, "-base-url", live, "-rate", "1000", "-only", "D5,D22", "-json", file)
 	require.Zero(t, code, errs)
 
@@ -68,7 +68,7 @@ func TestAProfileShowsWhatChanged(t *testing.T) {
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "2 agree, 0 differ")
 
-	code, out, errs = command(t, "-base-url", listening(t), "-rate", "1000", "-only", "D5,D22", "-profile", file)
+	code, out, errs = command(t, "-base-url", startMock(t), "-rate", "1000", "-only", "D5,D22", "-profile", file)
 	assert.Equal(t, different, code, errs)
 	assert.Contains(t, out, "differs\tD5\tdocument (expected: live)\t")
 

@@ -50,7 +50,7 @@ func Read(readings map[string]string) (set Settings, unsupported []string, err e
 		}
 	}
 	if left > 0 {
-		return set, unsupported, unknown(readings)
+		return set, unsupported, unknownRow(readings)
 	}
 	return set, unsupported, nil
 }
@@ -88,8 +88,8 @@ func Sets(id string) bool {
 	return dialect || id == listedFee || id == LenientRow || id == FeeRow
 }
 
-// unknown returns an error that names a row which docs/assumptions.md does not have.
-func unknown(readings map[string]string) error {
+// unknownRow returns an error that names a row which docs/assumptions.md does not have.
+func unknownRow(readings map[string]string) error {
 	for id := range readings {
 		if !slices.ContainsFunc(docs.Assumptions(), func(a docs.Assumption) bool { return a.ID == id }) {
 			return fmt.Errorf("docs/assumptions.md has no row %q", id)

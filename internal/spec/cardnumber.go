@@ -139,14 +139,14 @@ func isCardNumber(digits string) bool {
 	}
 }
 
-func luhn(digits string) bool { return sumsToTens(digits, "0246813579") } // for each digit, the digit sum of its double
+func luhn(digits string) bool { return sumsToMultipleOfTen(digits, "0246813579") } // for each digit, the digit sum of its double
 
 // isGTIN reports whether the check digit of an EAN-13 is valid.
-func isGTIN(digits string) bool { return sumsToTens(digits, "0369258147") } // for each digit, the last digit of its triple
+func isGTIN(digits string) bool { return sumsToMultipleOfTen(digits, "0369258147") } // for each digit, the last digit of its triple
 
-// sumsToTens reports whether the digits sum to a multiple of ten, with every
+// sumsToMultipleOfTen reports whether the digits sum to a multiple of ten, with every
 // second digit from the right replaced by its entry in weighted.
-func sumsToTens(digits, weighted string) bool {
+func sumsToMultipleOfTen(digits, weighted string) bool {
 	sum := 0
 	for i := range len(digits) {
 		c := digits[i]

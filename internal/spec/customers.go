@@ -66,8 +66,8 @@ func isTwoLetters(s string) bool {
 	return len(s) == 2 && alphanumeric(s) && !strings.ContainsAny(s, "0123456789")
 }
 
-// CustomerList checks the query of GET /v2/customers. Filters may be any
-// string.
+// CustomerList checks the query of GET /v2/customers. Filters may be any string
+// and are compared as they are.
 func CustomerList(o *Object) {
 	o.Int("page", Optional).Between(1, MaxCustomerPage)
 	o.Int("limit", Optional).Between(1, MaxCustomerPageSize)

@@ -169,7 +169,7 @@ func (p *Problem) fieldMap(dec *jsontext.Decoder) bool {
 	return eachMember(dec, func(field string) bool {
 		value, err := dec.ReadValue()
 		if err == nil {
-			p.add(Field{Field: cut(field), Message: strings.Trim(scalarText(value), `[]"`)})
+			p.add(Field{Field: truncate(field), Message: strings.Trim(scalarText(value), `[]"`)})
 		}
 		return err == nil
 	})
@@ -196,9 +196,9 @@ func scalarText(value jsontext.Value) string {
 		return ""
 	case '"':
 		text, _ := jsontext.AppendUnquote(nil, value)
-		return cut(string(text))
+		return truncate(string(text))
 	default:
-		return cut(string(value))
+		return truncate(string(value))
 	}
 }
 
@@ -217,10 +217,10 @@ func plainText(body []byte) string {
 		}
 		body = title
 	}
-	return strings.Join(strings.Fields(cut(string(body))), " ")
+	return strings.Join(strings.Fields(truncate(string(body))), " ")
 }
 
-func cut(s string) string {
+func truncate(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]
 	}
