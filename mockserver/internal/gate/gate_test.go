@@ -60,7 +60,7 @@ func status(t *testing.T, conn io.Reader) int {
 
 // A client that stops in the middle of its body gets a response, and its
 // connection is closed.
-func TestAStalledBodyTimesOut(t *testing.T) {
+func TestStalledBodiesTimeOut(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]http.HandlerFunc{
 		"read": func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func TestAStalledBodyTimesOut(t *testing.T) {
 
 // A handler may take longer than the body's deadline after it has read the
 // body, and the connection is reused.
-func TestTheDeadlineAppliesOnlyToTheBody(t *testing.T) {
+func TestDeadlineAppliesOnlyToTheBody(t *testing.T) {
 	t.Parallel()
 	next := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
@@ -102,7 +102,7 @@ func TestTheDeadlineAppliesOnlyToTheBody(t *testing.T) {
 }
 
 // A client that sends all of a long body before it reads gets the response.
-func TestAnUnreadBodyIsDrained(t *testing.T) {
+func TestUnreadBodiesAreDrained(t *testing.T) {
 	t.Parallel()
 	next := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) }
 	for name, next := range map[string]http.HandlerFunc{
@@ -121,7 +121,7 @@ func TestAnUnreadBodyIsDrained(t *testing.T) {
 
 // A client that waits for "100 Continue" is not told to send a body that no
 // handler reads.
-func TestABodyThatIsNotReadIsNotRequested(t *testing.T) {
+func TestUnreadBodiesAreNotRequested(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, &gate.Gate{Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
