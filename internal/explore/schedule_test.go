@@ -123,7 +123,8 @@ func (s *schedule) happens(possible []int) int {
 	return nothing
 }
 
-// rival sends an order with the same reference, or refunds another amount.
+// rival lets another client send an order with the same reference or, if the
+// operation is a refund, refund a different amount.
 func (s *schedule) rival(amount int64) {
 	s.rivals++
 	o := s.order

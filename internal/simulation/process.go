@@ -22,7 +22,7 @@ type merchant struct {
 	account  *mockserver.Account
 	sound    *gateway.Client // has no network faults; for people and the comparison, not for the merchant's processes
 	customer string
-	keyed    bool // sends idempotency keys, which only the live dialect honors
+	keyed    bool // whether its processes send idempotency keys, which only the live dialect honors
 	unsigned bool // its webhooks are not signed and are confirmed through the API
 	shop     *rand.Rand
 
