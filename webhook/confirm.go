@@ -82,7 +82,7 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 		return Record{}, fmt.Errorf("%w: the resource is still %s", ErrNotConfirmedYet, c.status)
 	case confirmed:
 	}
-	if err := rx.recalls(ctx, c.moment); err != nil {
+	if err := rx.checkRemembered(ctx, c.moment); err != nil {
 		return Record{}, err
 	}
 	return rebuilt(e, c, res)
@@ -91,12 +91,12 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 // errStore marks an error of the store before there is a record.
 var errStore = errors.New("webhook: the store can't be read")
 
-// recalls returns an error if the event is older than the store remembers: it
+// checkRemembered returns an error if the event is older than the store remembers: it
 // may be a replay of an event that was handled before. A memory store is new
 // after a restart; events from shortly before are accepted, because they are
 // most likely still in flight, and because the clocks of gateway and receiver
 // differ.
-func (rx *Receiver) recalls(ctx context.Context, moment time.Time) error {
+func (rx *Receiver) checkRemembered(ctx context.Context, moment time.Time) error {
 	if moment.IsZero() {
 		return nil
 	}
@@ -136,9 +136,9 @@ func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *reso
 	}
 }
 
-// saysTheSame compares a signed body with its confirmed twin, which was built
+// sameContent compares a signed body with its confirmed twin, which was built
 // from the API's resource.
-func (rx *Receiver) saysTheSame(ctx context.Context, body []byte) (bool, error) {
+func (rx *Receiver) sameContent(ctx context.Context, body []byte) (bool, error) {
 	e, err := Parse(body)
 	if err != nil {
 		return false, err

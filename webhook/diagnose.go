@@ -305,7 +305,7 @@ func (x *examination) searchTimes() bool {
 						Cause: CauseOtherTimestamp,
 						Detail: fmt.Sprintf("The signature was made with the timestamp %d, and the header %s says %d.",
 							other, x.v.Headers.timestamp(), at),
-						Fix: "Keep the headers of one attempt together: each attempt is signed anew, with its own timestamp. No code of yours may set the header.",
+						Fix: "Keep the headers of one attempt together: each attempt is signed anew, with its own timestamp. Your own code must not set the header.",
 					})
 					return true
 				}

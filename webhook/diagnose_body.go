@@ -101,10 +101,10 @@ func alterations() []alteration {
 			}
 			return list
 		}},
-		{"has other line ends: CRLF was written for LF", rawBytes, one(func(b []byte) []byte {
+		{"has different line endings: CRLF instead of LF", rawBytes, one(func(b []byte) []byte {
 			return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 		})},
-		{"has other line ends: LF was written for CRLF", rawBytes, one(func(b []byte) []byte {
+		{"has different line endings: LF instead of CRLF", rawBytes, one(func(b []byte) []byte {
 			return bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n"))
 		})},
 		{"begins with a byte order mark that was added", rawBytes, one(func(b []byte) []byte {
@@ -115,9 +115,9 @@ func alterations() []alteration {
 		})},
 		{"is in base64, as cloud functions pass a body with isBase64Encoded", "Decode the body before it is verified.", unBase64},
 		{"is compressed", "Verify the body after decompression, or have the proxy leave the body alone.", one(unzip)},
-		{"is a JSON string that holds the body", "Decode the string before the body is verified: it was encoded twice.", one(unquoted)},
-		{"is the member of an event of a cloud function or a queue", "Pass the string in that member, and not the whole event.", wrapped},
-		{"is form-encoded", "Read the body itself and not a form's field.", unform},
+		{"is a JSON string that contains the body", "Decode the string before the body is verified: it was encoded twice.", one(unquoted)},
+		{"is the event of a cloud function or a queue, with the gateway's body in one of its members", "Pass the string in that member instead of the whole event.", wrapped},
+		{"is form-encoded", "Read the body itself instead of a form field.", unform},
 		{"has HTML entities", rawBytes, one(func(b []byte) []byte { return []byte(html.UnescapeString(string(b))) })},
 		{"was read as Latin-1 or Windows-1252 and written as UTF-8", "Read the body as bytes, or as UTF-8.", one(unLatin1)},
 		{"was written as Latin-1: the gateway sends UTF-8", "Read the body as bytes, or as UTF-8.", one(fromLatin1)},

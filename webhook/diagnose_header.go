@@ -90,7 +90,7 @@ func readSignature(text string) (mac []byte, wrong string) {
 			return sum, "The signature is in base64 instead of hex."
 		}
 	}
-	return nil, "The header holds no signature: " + aSignature + " are expected."
+	return nil, "The header contains no signature; expected " + aSignature + "."
 }
 
 // algorithmOf names the hash algorithm with the given output length.
@@ -149,14 +149,14 @@ func readTimestamp(text string) (at int64, f Finding) {
 				n /= 10
 			}
 			f.Cause = CauseTimestampMilliseconds
-			f.Detail = "The timestamp has " + strconv.Itoa(digits) + " digits: it is in " + unit + ", and the gateway writes seconds."
+			f.Detail = "The timestamp has " + strconv.Itoa(digits) + " digits: it is in " + unit + ", but the gateway sends seconds."
 			f.Fix = "Sign and send Unix seconds: in JavaScript Math.floor(Date.now() / 1000), in Go time.Now().Unix()."
 		}
 		return n, f
 	}
 	for _, layout := range []string{time.RFC3339, http.TimeFormat, time.RFC1123Z, time.DateTime} {
 		if t, err := time.Parse(layout, trimmed); err == nil {
-			f.Detail = "The timestamp is a date, and the gateway writes Unix seconds."
+			f.Detail = "The timestamp is a date; the gateway sends Unix seconds."
 			return t.Unix(), f
 		}
 	}
@@ -229,8 +229,8 @@ func likeness(a, b string) (n int) {
 func (x *examination) renamed(want, got, what string) Finding {
 	f := Finding{
 		Cause:  CauseWrongHeader,
-		Detail: "The header " + want + " is missing, and " + quotedName(got) + " holds a " + what + ".",
-		Fix: "If the operator of your gateway calls the header so, set Headers." + strings.ToUpper(what[:1]) + what[1:] + " of webhook.Config or webhook.Verifier to " +
+		Detail: "The header " + want + " is missing, and " + quotedName(got) + " contains a " + what + ".",
+		Fix: "If your gateway uses that name, set Headers." + strings.ToUpper(what[:1]) + what[1:] + " of webhook.Config or webhook.Verifier to " +
 			quotedName(got) + ". Otherwise keep the proxy from renaming it.",
 	}
 	if plainName(got) == plainName(want) {
@@ -258,7 +258,7 @@ func (x *examination) missing(name, what string) Finding {
 	}
 	return Finding{
 		Cause:  CauseMissingHeader,
-		Detail: "The header " + name + " is missing, and no other header holds a " + what + ". " + there + ".",
+		Detail: "The header " + name + " is missing, and no other header contains a " + what + ". " + there + ".",
 		Fix: "Pass the gateway's headers to the receiver. Deliveries to a notify_url and to an endpoint without a secret are not signed: " +
 			"for those use SignatureOrReadBack or ReadBackOnly.",
 	}

@@ -180,7 +180,7 @@ func (x *examination) reencoded(differences []string) *Finding {
 	f := &Finding{
 		Cause:  CauseReencodedBody,
 		Detail: "The JSON was parsed and written again.",
-		Fix: "Verify the bytes that arrived. Let no body parser run before: use http.Request.Body itself, " +
+		Fix: "Verify the bytes that arrived. Don't let a body parser run first: use http.Request.Body itself, " +
 			"express.raw instead of express.json, request.get_data() instead of request.json.",
 	}
 	if len(differences) > 0 {

@@ -43,7 +43,7 @@ func secretChanges() []secretChange {
 		{"contains the name of its variable", plainSecret, one(func(s string) string { return s[len(assignment.FindString(s)):] })},
 		{"has a prefix", plainSecret, cutPrefixes},
 		{"lacks the prefix whsec_", plainSecret, one(func(s string) string { return "whsec_" + s })},
-		{"ends with a written \\n", plainSecret, one(func(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, `\n`), `\r`) })},
+		{"ends with a literal \\n", plainSecret, one(func(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, `\n`), `\r`) })},
 		{"begins with a byte order mark", plainSecret, one(func(s string) string { return strings.TrimPrefix(s, "\uFEFF") })},
 		{"is in base64", "Decode the secret, or take the text that the gateway shows.", base64Decoded},
 		{"is in hex", "Decode the secret, or take the text that the gateway shows.", one(hexDecoded)},

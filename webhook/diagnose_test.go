@@ -244,7 +244,7 @@ func diagnosisCases() map[string]diagnosisCase {
 				p.sign(diagnosedKey, "1700000000", strings.ReplaceAll(p.body, ",", ",\r\n"))
 				p.body = strings.ReplaceAll(p.body, ",", ",\n")
 			},
-			webhook.CauseAlteredBody, "line ends", true,
+			webhook.CauseAlteredBody, "line endings", true,
 		},
 		"cut off": {
 			func(p *patient) { p.header.Set("Content-Length", strconv.Itoa(len(p.body))); p.body = p.body[:90] },

@@ -45,14 +45,14 @@ const (
 	CauseRepeatedHeader        Cause = "repeated_header"        // two timestamps, or more than 8 signatures
 	CauseMalformedSignature    Cause = "malformed_signature"    // not "sha256=" and 64 lower-case hex digits
 	CauseMalformedTimestamp    Cause = "malformed_timestamp"    // not Unix seconds
-	CauseTimestampMilliseconds Cause = "timestamp_milliseconds" // milliseconds, or finer, for seconds
+	CauseTimestampMilliseconds Cause = "timestamp_milliseconds" // milliseconds or a finer unit instead of seconds
 	CauseTimestampTooOld       Cause = "timestamp_too_old"      // the signature is older than the tolerance
 	CauseTimestampInFuture     Cause = "timestamp_in_future"    // it is further ahead of the clock than the tolerance
 	CauseOtherTimestamp        Cause = "other_timestamp"        // the signature covers the body with another timestamp
 	CauseSignedContent         Cause = "signed_content"         // what was signed is not timestamp, dot, body
 	CauseEmptyBody             Cause = "empty_body"             // the body was read before
 	CauseReencodedBody         Cause = "reencoded_body"         // the JSON was parsed and written again
-	CauseAlteredBody           Cause = "altered_body"           // charset, line ends, white space, or a layer around the JSON
+	CauseAlteredBody           Cause = "altered_body"           // charset, line endings, white space, or a layer around the JSON
 	CauseOtherEvent            Cause = "other_event"            // the signature belongs to the body of another event
 	CauseNoSecret              Cause = "no_secret"              // no key was given
 	CauseSecretExpired         Cause = "secret_expired"         // the key's NotAfter has passed

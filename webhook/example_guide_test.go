@@ -161,7 +161,7 @@ func ExampleDiagnose() {
 	// rejected: invalid_signature
 	// 1. reencoded_body (proven)
 	//    The JSON was parsed and written again, which changed white space. It looks like the output of Python's json.dumps, or of Python's json.dumps with ensure_ascii=False.
-	//    Fix: Verify the bytes that arrived. Let no body parser run before: use http.Request.Body itself, express.raw instead of express.json, request.get_data() instead of request.json.
+	//    Fix: Verify the bytes that arrived. Don't let a body parser run first: use http.Request.Body itself, express.raw instead of express.json, request.get_data() instead of request.json.
 }
 
 // A permanent error makes the event a dead letter, which someone must requeue

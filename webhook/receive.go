@@ -137,7 +137,7 @@ func (rx *Receiver) put(ctx context.Context, rec *Record) (Entry, error) {
 	if err != nil || !rec.Signed || entry.Key == rec.Key || rx.signed.reader == nil {
 		return entry, err
 	}
-	same, err := rx.saysTheSame(ctx, rec.Body)
+	same, err := rx.sameContent(ctx, rec.Body)
 	if err != nil || same {
 		return entry, err
 	}
@@ -171,24 +171,24 @@ type deliveryPool struct {
 }
 
 func newDeliveryPool(cfg *Config) deliveryPool {
-	l := deliveryPool{slots: make(chan struct{}, cfg.MaxConcurrent)}
+	p := deliveryPool{slots: make(chan struct{}, cfg.MaxConcurrent)}
 	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
-		l.reader = newReader(api{cfg.API}, cfg.ReadBack)
+		p.reader = newReader(api{cfg.API}, cfg.ReadBack)
 	}
-	return l
+	return p
 }
 
 // enter takes a slot, if one is free.
-func (l *deliveryPool) enter() bool {
+func (p *deliveryPool) enter() bool {
 	select {
-	case l.slots <- struct{}{}:
+	case p.slots <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-func (l *deliveryPool) leave() { <-l.slots }
+func (p *deliveryPool) leave() { <-p.slots }
 
 // poolOf returns the pool of an event. Events of the receiver's own Reconciler
 // are trusted like signed ones.

@@ -203,7 +203,7 @@ func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
 }
 
 // supervise handles a claimed event on a separate goroutine. If the handler
-// hangs, attend returns early, which frees the slot; the event stays claimed
+// hangs, supervise returns early, which frees the slot; the event stays claimed
 // while the handler runs. At most MaxHung handlers can give up their slots;
 // further ones keep them.
 func (rx *Receiver) supervise(ctx context.Context, c *Claim, handle func(context.Context, *Claim) result) result {
