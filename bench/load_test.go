@@ -207,7 +207,7 @@ func start(b *testing.B, command *exec.Cmd) io.Reader {
 	return out
 }
 
-// Both requests are for the same order and have about 1 KB.
+// Both requests are for the same order and are about 1 KB long.
 const (
 	createBody = `{"external_ref":"REFERENCE","amount":15470,"currency":"BRL","method":"pix",` +
 		`"buyer":{"name":"Maria Oliveira","email":"maria.oliveira@example.com","phone":"11987654321","birth_date":"1990-05-17",` +

@@ -17,8 +17,8 @@ var assumptions string
 //go:embed states.md
 var states string
 
-// openAPI contains the OpenAPI documents. They are compressed because they would add
-// 550 KB to every binary. "go generate ./mockserver/internal/openapi" writes the archive.
+// openAPI contains the OpenAPI documents. Without compression, they would add 550 KB to
+// every binary. "go generate ./mockserver/internal/openapi" writes the archive.
 //
 //go:embed openapi.zip
 var openAPI []byte

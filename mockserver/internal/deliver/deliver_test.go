@@ -433,7 +433,8 @@ func TestRedeliver(t *testing.T) {
 	require.ErrorIs(t, sys.Redeliver("b", "dlv_2"), deliver.ErrNoTarget)
 }
 
-// A delivery that has no scheduled attempt left has failed once a redelivery has.
+// A delivery without scheduled attempts is failed, not pending, after a redelivery that
+// fails.
 func TestFailedRedeliveryWithoutScheduledAttempts(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)

@@ -194,7 +194,7 @@ func TestAChangeThatCannotBeSavedIsNotApplied(t *testing.T) {
 	created := mustCreate(t, a, pixPayment("one"))
 	require.Len(t, w.commits, 1)
 	assert.Equal(t, uint64(1), w.commits[0].Change.Transactions[0].Seq, "the outbox gets the position")
-	assert.NotEmpty(t, w.commits[0].Change.Events[0].ID, "and the event's id")
+	assert.NotEmpty(t, w.commits[0].Change.Events[0].ID, "the outbox gets the event's id")
 
 	w.fail = errors.New("disk full")
 	_, refusal := a.Transaction(created.ID, engine.Pay)
@@ -226,8 +226,8 @@ func TestATimerFiresAgainAfterAFailedCommit(t *testing.T) {
 	a.View(func(d *store.Data) { assert.Equal(t, "expired", d.Transactions.Get(created.ID).Status) })
 }
 
-// Stale reads, which are a fault, return the version before the last change of the
-// 1024 resources that changed last.
+// The fault stale-read returns the version before the last change, for the 1024
+// resources that changed last.
 func TestBeforeTheLastChange(t *testing.T) {
 	t.Parallel()
 	a := newWorld(nil).Account("sk_test_1")

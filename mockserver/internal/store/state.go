@@ -25,7 +25,7 @@ type AccountState struct {
 // State returns a consistent copy of the store.
 func (s *Store) State() (State, error) { return s.StateAt(func() {}) }
 
-// StateAt is like State, and calls then before anything else can be committed.
+// StateAt is like State, but calls then before anything else can be committed.
 func (s *Store) StateAt(then func()) (State, error) {
 	state, err := s.copy(then)
 	for _, a := range state.Accounts {

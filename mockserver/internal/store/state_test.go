@@ -64,7 +64,7 @@ func createEverything(t *testing.T, w *world) {
 	require.NoError(t, w.clock.Advance(t.Context(), time.Hour))
 }
 
-// roundTrip encodes and decodes v, as a file does.
+// roundTrip encodes and decodes v, as if it were saved in a file.
 func roundTrip[T any](t *testing.T, v T) (out T) {
 	t.Helper()
 	b, err := json.Marshal(v)

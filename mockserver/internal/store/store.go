@@ -51,8 +51,8 @@ type Commit struct {
 	IDs     []byte        // the state of the account's id generator afterwards
 	Reset   bool          // the account was emptied
 
-	// Fired is the timer that caused the transition; nil if a call did. A timer
-	// that had no effect is committed too, so that a replay does not fire it again.
+	// Fired is the timer that caused the transition, if one did. A timer that had
+	// no effect is committed too, so that a replay does not fire it again.
 	Fired *clock.Timer `json:",omitempty"`
 	// Integration is the account's v1 integration afterwards, to whose URLs webhooks
 	// are sent; nil if it has none.
