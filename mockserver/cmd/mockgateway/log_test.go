@@ -131,7 +131,7 @@ func TestALongListOfErrorsIsCut(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, status)
 	text := g.end()
 	assert.Contains(t, text, "products[0].name is required (required)\n")
-	assert.Contains(t, text, " members of the request break a rule.\n")
+	assert.Contains(t, text, " fields are invalid.\n")
 	assert.Equal(t, 12, strings.Count(text, "\n"), text)
 }
 

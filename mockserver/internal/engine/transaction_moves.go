@@ -27,6 +27,10 @@ func wrongState(t *Transaction, what string) (Change, *Refusal) {
 	return Change{}, NewRefusal(CodeInvalidState, "A "+t.Method+" transaction in state "+t.Status+" can't be "+what+".")
 }
 
+func noChallenge() *Refusal {
+	return NewRefusal(CodeInvalidState, "The transaction has no open 3-D Secure challenge.")
+}
+
 // Pay simulates a payer who pays (rows X8 and X10).
 func Pay(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
@@ -84,7 +88,7 @@ func Cancel(env Env, t *Transaction) (Change, *Refusal) {
 // PassChallenge simulates a payer who passes the 3-D Secure challenge (row X13).
 func PassChallenge(env Env, t *Transaction) (Change, *Refusal) {
 	if t.NextAction == nil {
-		return wrongState(t, "challenged")
+		return Change{}, noChallenge()
 	}
 	return move(env, t, func(t *Transaction) { settle(env, t, paid) }, eventPaid), nil
 }
@@ -92,7 +96,7 @@ func PassChallenge(env Env, t *Transaction) (Change, *Refusal) {
 // FailChallenge simulates a payer who fails the 3-D Secure challenge (row X13).
 func FailChallenge(env Env, t *Transaction) (Change, *Refusal) {
 	if t.NextAction == nil {
-		return wrongState(t, "challenged")
+		return Change{}, noChallenge()
 	}
 	return move(env, t, func(t *Transaction) { refuse(t, "three_ds_failed") }), nil
 }

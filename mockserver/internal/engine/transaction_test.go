@@ -766,16 +766,19 @@ func TestARejectionNamesTheStateOfTheTransaction(t *testing.T) {
 	tx := inState(t, paymentEnv(), "pix", "refunded")
 	for what, transition := range map[string]func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal){
 		"paid": engine.Pay, "expired": engine.Expire, "refused": engine.Refuse, "canceled": engine.Cancel,
-		"challenged": engine.PassChallenge, "charged back": engine.Chargeback,
+		"charged back": engine.Chargeback,
 	} {
 		_, refusal := transition(paymentEnv(), tx)
 		require.NotNil(t, refusal)
 		assert.Equal(t, engine.CodeInvalidState, refusal.Code)
 		assert.Equal(t, "A pix transaction in state refunded can't be "+what+".", refusal.Detail)
 	}
-	_, refusal := engine.FailChallenge(paymentEnv(), tx)
-	require.NotNil(t, refusal)
-	assert.Equal(t, "A pix transaction in state refunded can't be challenged.", refusal.Detail)
+	for _, transition := range []func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal){engine.PassChallenge, engine.FailChallenge} {
+		_, refusal := transition(paymentEnv(), tx)
+		require.NotNil(t, refusal)
+		assert.Equal(t, engine.CodeInvalidState, refusal.Code)
+		assert.Equal(t, "The transaction has no open 3-D Secure challenge.", refusal.Detail)
+	}
 }
 
 func TestTheGatewayKeepsItsFee(t *testing.T) {

@@ -92,7 +92,7 @@ func TestMethodsAndPaths(t *testing.T) {
 
 // Only a browser with the session's cookie can pay, and no other page can make
 // a visitor pay.
-func TestAForeignForm(t *testing.T) {
+func TestACrossSiteFormIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, mugs)
 	b := s.visits()

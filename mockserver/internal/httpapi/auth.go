@@ -75,15 +75,15 @@ func (a *API) admit(key string) *problem {
 	name, ok := strings.CutPrefix(key, own)
 	switch {
 	case strings.HasPrefix(key, other):
-		return unauthorized("This is a key of the " + where + " environment.")
+		return unauthorized("This key is for the " + where + " environment.")
 	case strings.HasPrefix(key, "pk_"):
 		return unauthorized("This is a public key, which is for browsers only: send the secret key.")
 	case !ok || name == "" || len(key) > maxKey:
-		return unauthorized("The API key is not known.")
+		return unauthorized("The API key is unknown.")
 	case strings.HasPrefix(name, "revoked"):
 		return unauthorized("The API key has been revoked.")
 	case strings.HasPrefix(name, "forbidden"):
-		return &problem{status: http.StatusForbidden, code: "FORBIDDEN", detail: "The API key may not use this resource."}
+		return &problem{status: http.StatusForbidden, code: "FORBIDDEN", detail: "The API key does not have access to this resource."}
 	case strings.HasPrefix(name, "limited") && !a.limiter.allow(key, time.Now()):
 		return &problem{
 			status: http.StatusTooManyRequests, code: "RATE_LIMITED",

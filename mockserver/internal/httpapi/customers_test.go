@@ -110,7 +110,7 @@ func TestCustomerAsBuyer(t *testing.T) {
 }
 
 // A form sends all of its fields, including empty ones.
-func TestThePageOfAListIsReadBesideEmptyParameters(t *testing.T) {
+func TestEmptyPageParametersAreIgnored(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
 	for range 3 {

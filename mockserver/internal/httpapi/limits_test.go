@@ -351,7 +351,7 @@ func TestAllFieldErrorsAtOnce(t *testing.T) {
 	errors, ok := a.at("errors").([]any)
 	assert.True(t, ok)
 	assert.Len(t, errors, 6, string(a.Body)) // amount, method, buyer.name, buyer.email, products[1].name, products[1].price
-	assert.Equal(t, "6 members of the request break a rule.", a.at("detail"))
+	assert.Equal(t, "6 fields are invalid.", a.at("detail"))
 }
 
 // Whole numbers may be written in other notations; a value that is not an

@@ -22,9 +22,9 @@ type problem struct {
 
 // invalid is the problem of a body or a query that breaks rules.
 func invalid(fields []spec.Violation) *problem {
-	detail := "1 member of the request breaks a rule."
+	detail := "1 field is invalid."
 	if len(fields) > 1 {
-		detail = strconv.Itoa(len(fields)) + " members of the request break a rule."
+		detail = strconv.Itoa(len(fields)) + " fields are invalid."
 	}
 	return &problem{status: http.StatusBadRequest, code: engine.CodeValidation, detail: detail, fields: fields}
 }

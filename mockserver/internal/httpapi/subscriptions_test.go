@@ -124,7 +124,7 @@ func TestSubscriptionErrors(t *testing.T) {
 
 // A request rejected with 4xx uses up neither key nor token; a refused charge
 // uses up both.
-func TestSubscriptionUsesUp(t *testing.T) {
+func TestARefusedChargeUsesUpTokenAndKey(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
 	ana := m.person("Ana")
