@@ -52,7 +52,7 @@ func TestChaos(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := newStorm(t, run.service, run.dialect)
-				s.rage(t, run.creates)
+				s.makeCalls(t, run.creates)
 				s.clear(t)
 				s.compareBooks(t)
 				s.settle(t)
@@ -63,9 +63,9 @@ func TestChaos(t *testing.T) {
 
 const workers = 16
 
-// weather is the set of faults for the creates of a service, and for the reads
+// randomFaults is the set of faults for the creates of a service, and for the reads
 // that search for a created resource after a lost response.
-func weather(service string) []mockserver.Fault {
+func randomFaults(service string) []mockserver.Fault {
 	creates := func(p float64, f mockserver.Fault) mockserver.Fault { return f.On(service + ".create").Probability(p) }
 	others := func(p float64, f mockserver.Fault) mockserver.Fault { return f.On(service + ".*").Probability(p) }
 	return []mockserver.Fault{
@@ -220,12 +220,12 @@ type storm struct {
 func newStorm(t *testing.T, s service, dialect mockserver.Dialect) *storm {
 	t.Helper()
 	gw := mockserver.Run(t, mockserver.WithSeed(7), mockserver.WithDialect(dialect))
-	require.NoError(t, gw.Faults.Add(weather(s.name)...))
+	require.NoError(t, gw.Faults.Add(randomFaults(s.name)...))
 	return &storm{service: s, gw: gw, client: gw.Client(), began: time.Now()}
 }
 
-// rage makes the calls and records their outcomes.
-func (s *storm) rage(t *testing.T, calls int) {
+// makeCalls makes the calls and records their outcomes.
+func (s *storm) makeCalls(t *testing.T, calls int) {
 	t.Helper()
 	todo := jobs(calls)
 	s.outcomes = make([]outcome, len(todo))

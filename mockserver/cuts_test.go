@@ -48,8 +48,8 @@ func TestATruncatedDataFileIsConsistent(t *testing.T) {
 				before := restarts(t, content[:end])
 				if i%5 == 0 && i+1 < len(ends) { // package datafile tries each byte
 					torn := cutOff(t, content[:(end+ends[i+1])/2])
-					assert.Equal(t, before, madeIDs(torn), "in the record after it")
-					holdsTogether(t, torn, "in the record after it")
+					assert.Equal(t, before, createdIDs(torn), "in the record after it")
+					assertConsistent(t, torn, "in the record after it")
 				}
 			})
 		}
@@ -61,11 +61,11 @@ func TestATruncatedDataFileIsConsistent(t *testing.T) {
 func restarts(t *testing.T, content []byte) (before []string) {
 	t.Helper()
 	gw := cutOff(t, content)
-	holdsTogether(t, gw, "at once")
-	before = madeIDs(gw)
+	assertConsistent(t, gw, "at once")
+	before = createdIDs(gw)
 	require.NoError(t, gw.Clock.Advance(33*24*time.Hour+time.Minute))
-	holdsTogether(t, gw, "33 days later")
-	assert.Subset(t, madeIDs(gw), before)
+	assertConsistent(t, gw, "33 days later")
+	assert.Subset(t, createdIDs(gw), before)
 	for _, d := range gw.Webhooks.Deliveries() {
 		assert.Contains(t, []string{mockserver.DeliveryDelivered, mockserver.DeliveryNoEndpoint}, d.State, d.Kind)
 	}
@@ -177,18 +177,18 @@ func cutOff(t *testing.T, content []byte) *mockserver.Server {
 	return gw
 }
 
-func madeIDs(gw *mockserver.Server) (ids []string) {
+func createdIDs(gw *mockserver.Server) (ids []string) {
 	for _, d := range gw.Webhooks.Deliveries() {
 		ids = append(ids, d.ID)
 	}
 	return ids
 }
 
-// holdsTogether checks that the webhooks of each resource match its state.
-func holdsTogether(t *testing.T, gw *mockserver.Server, when string) {
+// assertConsistent checks that the webhooks of each resource match its state.
+func assertConsistent(t *testing.T, gw *mockserver.Server, when string) {
 	t.Helper()
 	want, got := map[string][]string{}, map[string][]string{}
-	told := map[string]bool{}
+	known := map[string]bool{}
 	for _, key := range []string{gw.Key(), "sk_test_other"} {
 		account := gw.Account(key)
 		required(t, account.Client(), gw.Clock.Now(), want)
@@ -196,8 +196,8 @@ func holdsTogether(t *testing.T, gw *mockserver.Server, when string) {
 		require.LessOrEqual(t, endpoints, 1, when)
 		for _, d := range account.Webhooks.Deliveries() {
 			once := d.EventID + " " + d.Endpoint
-			assert.False(t, told[once], "%s: %s was created twice", when, d.Kind)
-			told[once] = true
+			assert.False(t, known[once], "%s: %s was created twice", when, d.Kind)
+			known[once] = true
 			if d.Endpoint != "notify_url" {
 				got[d.ResourceID] = append(got[d.ResourceID], d.Kind)
 			}

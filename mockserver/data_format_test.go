@@ -62,7 +62,7 @@ func TestARestartBringsBackEveryMember(t *testing.T) {
 	gw = reopen(t, gw, path, seed)
 	assert.Equal(t, want, kept(t, gw), "of a compacted file")
 	require.NoError(t, gw.Clock.Advance(40*24*time.Hour))
-	holdsTogether(t, gw, "40 days later")
+	assertConsistent(t, gw, "40 days later")
 }
 
 // A file that outgrows its snapshot is compacted while requests continue. No

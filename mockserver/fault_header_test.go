@@ -44,50 +44,50 @@ func TestTheHeaderAsksForTheSameFault(t *testing.T) {
 		t.Run(fault.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				ordered := underFault(t, func(gw *mockserver.Server, op string) gateway.RequestOption {
+				added := callUnderFault(t, func(gw *mockserver.Server, op string) gateway.RequestOption {
 					require.NoError(t, gw.Faults.Add(fault.On(op).Times(1)))
 					return gateway.NoRetry()
 				})
-				asked := underFault(t, func(*mockserver.Server, string) gateway.RequestOption {
+				requested := callUnderFault(t, func(*mockserver.Server, string) gateway.RequestOption {
 					return gateway.Header("X-Mock-Fault", fault.String())
 				})
-				assert.Equal(t, ordered, asked)
+				assert.Equal(t, added, requested)
 			})
 		})
 	}
 }
 
-// underFault makes a create, a read and a refund, one attempt each, with the
+// callUnderFault makes a create, a read and a refund, one attempt each, with the
 // fault that hit adds, and returns what the caller learns and what the gateway
 // stores.
-func underFault(t *testing.T, hit func(gw *mockserver.Server, op string) gateway.RequestOption) []string {
+func callUnderFault(t *testing.T, hit func(gw *mockserver.Server, op string) gateway.RequestOption) []string {
 	t.Helper()
 	gw := mockserver.Run(t, mockserver.WithSeed(1))
 	client := gw.Client(gateway.WithMaxAttempts(1))
-	var story []string
-	tell := func(format string, args ...any) { story = append(story, fmt.Sprintf(format, args...)) }
+	var records []string
+	record := func(format string, args ...any) { records = append(records, fmt.Sprintf(format, args...)) }
 
 	began := time.Now()
 	made, err := client.Transactions.Create(t.Context(), order("order-1"), hit(gw, "transactions.create"))
-	tell("create: %s", told(made, err))
+	record("create: %s", resultOf(made, err))
 	made, err = client.Transactions.Create(t.Context(), order("order-2"))
 	require.NoError(t, err)
 	require.NoError(t, gw.Transactions.Pay(made.ID))
 
 	read, err := client.Transactions.Get(t.Context(), made.ID, hit(gw, "transactions.get"))
-	tell("read: %s", told(read, err))
+	record("read: %s", resultOf(read, err))
 	refund, err := client.Transactions.Refund(t.Context(), made.ID, gateway.RefundParams{Amount: 400}, hit(gw, "transactions.refund"))
-	tell("refund: %s", told(refund, err))
-	tell("after %s", time.Since(began))
+	record("refund: %s", resultOf(refund, err))
+	record("after %s", time.Since(began))
 
 	for tx, err := range client.Transactions.All(t.Context(), gateway.TransactionListParams{}) {
 		require.NoError(t, err)
-		tell("%s %s %d", tx.ExternalRef, tx.Status, tx.RefundedAmount)
+		record("%s %s %d", tx.ExternalRef, tx.Status, tx.RefundedAmount)
 	}
-	return story
+	return records
 }
 
-func told[T any](result *T, err error) string {
+func resultOf[T any](result *T, err error) string {
 	var outcome *gateway.OutcomeError
 	var failed *gateway.Error
 	switch {

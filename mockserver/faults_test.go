@@ -360,9 +360,9 @@ func TestTheJournalOfATest(t *testing.T) {
 	assert.Empty(t, gw.Requests.All())
 }
 
-// TestManyThroughFaults is a small chaos: every call has a known result, and no
+// TestManyCallsUnderFaults is a small chaos: every call has a known result, and no
 // reference exists twice.
-func TestManyThroughFaults(t *testing.T) {
+func TestManyCallsUnderFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gw := mockserver.Run(t, mockserver.WithSeed(1))

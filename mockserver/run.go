@@ -43,11 +43,11 @@ const reported = 20
 func (s *Server) report() string {
 	var b strings.Builder
 	requests, deliveries := s.Requests.All(), s.Webhooks.Deliveries()
-	fmt.Fprintf(&b, "mockserver: it is %s; %d requests, the latest:\n", s.Clock.Now().Format(time.RFC3339), len(requests))
+	fmt.Fprintf(&b, "mockserver: the clock is at %s; %d requests (latest last):\n", s.Clock.Now().Format(time.RFC3339), len(requests))
 	for _, r := range requests[max(0, len(requests)-reported):] {
 		fmt.Fprintf(&b, "  %s\n", r.line())
 	}
-	fmt.Fprintf(&b, "%d webhooks, the latest:\n", len(deliveries))
+	fmt.Fprintf(&b, "%d webhooks (latest last):\n", len(deliveries))
 	for _, d := range deliveries[max(0, len(deliveries)-reported):] {
 		fmt.Fprintf(&b, "  %s\n", d.line())
 	}
@@ -60,7 +60,7 @@ func (r Request) line() string {
 		text += " fault " + r.Fault
 	}
 	if r.Broken {
-		text += " (broken off)"
+		text += " (connection broken)"
 	}
 	if r.Status >= 400 {
 		text += " " + r.Response
@@ -69,7 +69,7 @@ func (r Request) line() string {
 }
 
 func (d Delivery) line() string {
-	text := fmt.Sprintf("%s of %s to %s: %s after %d attempts", d.Kind, d.ResourceID, d.Endpoint, d.State, len(d.Attempts))
+	text := fmt.Sprintf("%s of %s to %s: %s, attempts: %d", d.Kind, d.ResourceID, d.Endpoint, d.State, len(d.Attempts))
 	if n := len(d.Attempts); n > 0 && d.Attempts[n-1].Error != "" {
 		text += ", " + d.Attempts[n-1].Error
 	}

@@ -39,8 +39,8 @@ func TestAFailedTestSeesWhatHappened(t *testing.T) {
 		do()
 	}
 	for _, text := range []string{
-		"it is 2027-01-04T12:00:00Z; 2 requests", "POST /v2/transactions -> 201", "-> 409", "DUPLICATE_EXTERNAL_REF",
-		"2 webhooks", "transaction.created of", "pending after 1 attempts, the response has status 418",
+		"the clock is at 2027-01-04T12:00:00Z; 2 requests (latest last):", "POST /v2/transactions -> 201", "-> 409", "DUPLICATE_EXTERNAL_REF",
+		"2 webhooks (latest last):", "transaction.created of", "pending, attempts: 1, the response has status 418",
 	} {
 		assert.Contains(t, tb.log.String(), text)
 	}

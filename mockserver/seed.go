@@ -38,7 +38,7 @@ func WithSeedFile(path string) Option { return func(s *settings) { s.seedFile = 
 //
 // It returns the ids of the entries that have a name; the id of a checkout
 // link is its slug. The error names the line, column and member of every
-// fault: "shop.json:12:5: customers[2].email: must be an e-mail address". If
+// mistake: "shop.json:12:5: customers[2].email: must be an e-mail address". If
 // there is an error, nothing is created. No request may be running.
 func (s *Server) Seed(r io.Reader) (ids map[string]string, err error) {
 	name := ""

@@ -84,7 +84,7 @@ func TestALinkWithoutAPayableAmount(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, `{"products":[{"name":"Gift","price":0}]}`)
 	b := s.visits()
-	b.shows("no amount that can be paid")
+	b.shows("total of these products can't be charged")
 	assert.NotContains(t, b.page, `value="submit"`)
 }
 
