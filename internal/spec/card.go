@@ -20,7 +20,7 @@ func HasTokenPrefix(s string) bool {
 // are reusable.
 func IsSingleUse(token string) bool { return strings.HasPrefix(token, "pgct_") }
 
-const noCardData = "card data must never be sent to the API, because it would bring you and the gateway into PCI DSS scope: " +
+const noCardData = "contains card data, which must never be sent to the API because it would bring you and the gateway into PCI DSS scope: " +
 	"send a token from the client-side payment element instead"
 
 // CardData reports whether a member is card data, judged by its name and its
