@@ -187,7 +187,7 @@ func TestAFormActsOnce(t *testing.T) {
 	f := b.get("/").form(t, "+1 day")
 	before := gw.Clock.Now()
 	assert.Contains(t, b.click(f).text(), "+1 day: done.")
-	assert.Contains(t, b.click(f).body, "it was not carried out again")
+	assert.Contains(t, b.click(f).body, "it was not executed again")
 	assert.Equal(t, 24*time.Hour, gw.Clock.Now().Sub(before))
 
 	f = b.get("/").form(t, "Advance")

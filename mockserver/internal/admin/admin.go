@@ -180,7 +180,7 @@ func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *Plane) serve(c *call) (any, error) {
 	if err := p.origin.Check(c.r); err != nil {
-		return nil, &RefusedError{http.StatusForbidden, "CROSS_ORIGIN", "a page of another origin may not control the gateway"}
+		return nil, &RefusedError{http.StatusForbidden, "CROSS_ORIGIN", "a page from another origin can't control the gateway"}
 	}
 	rt, err := p.find(c)
 	if err != nil {

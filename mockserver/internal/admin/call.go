@@ -28,7 +28,7 @@ func (c *call) read(limit int64) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &RefusedError{http.StatusRequestTimeout, "BODY_TIMEOUT", "the body did not arrive in time"}
 	case err != nil:
-		return invalid("the body could not be read to its end")
+		return invalid("the body could not be read completely")
 	}
 	c.body = body
 	return nil
@@ -47,7 +47,7 @@ func (c *call) decode(v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong) && errors.Is(err, json.ErrUnknownName):
-		return invalid("the body has a member %s that is not known here", wrong.JSONPointer)
+		return invalid("the body has an unknown member %s", wrong.JSONPointer)
 	case errors.As(err, &wrong) && wrong.JSONPointer != "":
 		return invalid("the body's member %s has the wrong type", wrong.JSONPointer)
 	case errors.As(err, &wrong):

@@ -182,7 +182,7 @@ func (p *Plane) control(c *call, resource, action string) (any, error) {
 	count := 1
 	switch {
 	case in.Count != nil && action != "fail-next":
-		return nil, invalid("only fail-next takes a count")
+		return nil, invalid("only fail-next accepts a count")
 	case in.Count != nil && *in.Count < 0:
 		return nil, invalid("count must not be negative")
 	case in.Count != nil:
@@ -222,7 +222,7 @@ func (p *Plane) after(c *call, path string) (any, error) {
 		return nil, err
 	}
 	if envelope.Data == nil {
-		return nil, &RefusedError{resp.StatusCode, "READ_FAILED", "it is done, but can't be read: " + envelope.Detail}
+		return nil, &RefusedError{resp.StatusCode, "READ_FAILED", "the change was made, but the resource can't be read: " + envelope.Detail}
 	}
 	return envelope.Data, nil
 }
@@ -272,7 +272,7 @@ func (p *Plane) legacyStatus(c *call) (any, error) {
 		return nil, err
 	}
 	if in.Status == "" {
-		return nil, invalid(`the body must name the state: {"status": "PAID"}`)
+		return nil, invalid(`the body must have a status, such as {"status": "PAID"}`)
 	}
 	if err := p.cfg.SetLegacyStatus(c.key, c.args[0], in.Status); err != nil {
 		return nil, err

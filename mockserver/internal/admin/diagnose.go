@@ -61,7 +61,7 @@ func (p *Plane) diagnose(c *call) (any, error) {
 	v.Keys = endpoints
 	if real := v.Diagnose(d, others...); real.KeyID != "" {
 		f := given.Findings[i]
-		f.Proven, f.Detail = true, "The signature was made with the secret of the endpoint "+real.KeyID+", and not with the given one."
+		f.Proven, f.Detail = true, "The signature was made with the secret of the endpoint "+real.KeyID+", not with the given one."
 		real.Valid, real.Error, real.Findings = false, given.Error, append([]webhook.Finding{f}, real.Findings...)
 		return real, nil
 	}

@@ -51,7 +51,7 @@ func (p *Plane) addFault(c *call) (any, error) {
 	f.Account, f.On = c.key, in.On
 	for name, given := range map[string]*int{"times": in.Times, "nth": in.Nth} {
 		if given != nil && *given < 1 {
-			return nil, invalid("%s must be at least 1; leave it out for any", name)
+			return nil, invalid("%s must be at least 1; omit it for no restriction", name)
 		}
 	}
 	if in.Times != nil {

@@ -120,7 +120,7 @@ func (p *Plane) snapshot(*call) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.snapshots) == maxSnapshots {
-		return nil, &RefusedError{http.StatusConflict, "TOO_MANY_SNAPSHOTS", fmt.Sprintf("%d snapshots are kept already; delete one", maxSnapshots)}
+		return nil, &RefusedError{http.StatusConflict, "TOO_MANY_SNAPSHOTS", fmt.Sprintf("there are already %d snapshots; delete one", maxSnapshots)}
 	}
 	at := respond.Stamp(p.cfg.Clock.Now())
 	b, err := p.cfg.Snapshot()
@@ -189,16 +189,16 @@ func (p *Plane) metrics(c *call) (any, error) {
 		fmt.Fprintf(&b, "%s %d\n", name, value)
 	}
 	one("gauge", "mockgateway_clock_seconds", "The virtual clock, in Unix seconds.", p.cfg.Clock.Now().Unix())
-	one("gauge", "mockgateway_timers", "Timers that wait.", p.cfg.Clock.Len())
-	one("counter", "mockgateway_timer_failures_total", "Due timers that failed, such as on a full server, and will be tried again.", p.cfg.Clock.Failures())
-	one("gauge", "mockgateway_accounts", "Accounts that were opened.", len(p.cfg.Store.Accounts()))
-	head("gauge", "mockgateway_records", "Records of all accounts.")
+	one("gauge", "mockgateway_timers", "Pending timers.", p.cfg.Clock.Len())
+	one("counter", "mockgateway_timer_failures_total", "Due timers that failed, for example on a full server, and will be retried.", p.cfg.Clock.Failures())
+	one("gauge", "mockgateway_accounts", "Open accounts.", len(p.cfg.Store.Accounts()))
+	head("gauge", "mockgateway_records", "Resources in all accounts, by kind.")
 	counts := p.records()
 	for i, kind := range [...]string{"transaction", "transfer", "subscription", "customer", "checkout_link"} {
 		fmt.Fprintf(&b, "mockgateway_records{kind=%q} %d\n", kind, counts[i])
 	}
-	one("gauge", "mockgateway_memory_bytes", "About what counts towards the memory limit.", p.cfg.Memory.Used())
-	head("gauge", "mockgateway_deliveries", "Webhook deliveries that are remembered.")
+	one("gauge", "mockgateway_memory_bytes", "Approximate memory that counts towards the memory limit.", p.cfg.Memory.Used())
+	head("gauge", "mockgateway_deliveries", "Webhook deliveries in memory, by state.")
 	states := p.cfg.Sender.Count()
 	for _, state := range deliver.States() {
 		fmt.Fprintf(&b, "mockgateway_deliveries{state=%q} %d\n", state, states[state])

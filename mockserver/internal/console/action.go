@@ -59,11 +59,11 @@ const (
 func (rq *request) act() {
 	if rq.r.Method != http.MethodPost {
 		rq.w.Header().Set("Allow", "POST")
-		rq.fail(http.StatusMethodNotAllowed, "This address takes forms.")
+		rq.fail(http.StatusMethodNotAllowed, "This address accepts forms only.")
 		return
 	}
 	if err := rq.origin.Check(rq.r); err != nil {
-		rq.fail(http.StatusForbidden, "A page of another origin may not control the gateway.")
+		rq.fail(http.StatusForbidden, "A page from another origin can't control the gateway.")
 		return
 	}
 	form, err := rq.form()
@@ -77,7 +77,7 @@ func (rq *request) act() {
 		rq.fail(http.StatusForbidden, "The form is from an earlier start of the gateway, or from somewhere else. Reload its page and try again.")
 		return
 	case !rq.token.take(token):
-		rq.done(note{Text: "This form was already sent; it was not carried out again."})
+		rq.done(note{Text: "This form was already sent; it was not executed again."})
 		return
 	}
 	calls, err := callsOf(form)
@@ -175,7 +175,7 @@ type outgoing struct {
 func callsOf(form url.Values) ([]outgoing, error) {
 	method, path, _ := strings.Cut(form.Get("call"), " ")
 	if method == "" || !strings.HasPrefix(path, "/") {
-		return nil, fmt.Errorf("the form names no call such as POST /__mock/reset, but %q", form.Get("call"))
+		return nil, fmt.Errorf("the form must name a call such as POST /__mock/reset, not %q", form.Get("call"))
 	}
 	body, err := bodyOf(form)
 	if err != nil {
@@ -196,7 +196,7 @@ func callsOf(form url.Values) ([]outgoing, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, errors.New("nothing is chosen")
+		return nil, errors.New("nothing is selected")
 	}
 	return list, nil
 }
@@ -456,16 +456,16 @@ func controlNames() []controlName {
 		{"transactions/pay", "Pay", "The payer pays.", false},
 		{"transactions/challenge/pass", "Pass 3-D Secure", "The payer passes the challenge.", false},
 		{"transactions/challenge/fail", "Fail 3-D Secure", "The payer fails the challenge.", true},
-		{"transactions/expire", "Expire", "Its time runs out now.", false},
+		{"transactions/expire", "Expire", "It expires now.", false},
 		{"transactions/refuse", "Refuse", "The issuer refuses the card.", true},
 		{"transactions/cancel", "Cancel", "It is canceled.", true},
 		{"transactions/chargeback", "Charge back", "The payer's bank takes the payment back.", true},
 		{"transfers/analyse", "Analyse", "The transfer goes to a risk check.", false},
 		{"transfers/process", "Process", "The bank accepts the transfer.", false},
 		{"transfers/settle", "Settle", "The money reaches its receiver.", false},
-		{"transfers/fail", "Fail", "The bank refuses the transfer.", true},
+		{"transfers/fail", "Fail", "The bank rejects the transfer.", true},
 		{"subscriptions/authorize", "Authorize", "The payer authorizes the Pix Automatico.", false},
-		{"subscriptions/fail-next", "Fail next charges", "The next charges fail; 0 takes that back.", false},
+		{"subscriptions/fail-next", "Fail next charges", "The next charges fail; 0 undoes it.", false},
 		{"subscriptions/reject", "Reject", "The payer rejects the Pix Automatico.", true},
 		{"subscriptions/revoke", "Revoke", "The payer revokes the Pix Automatico.", true},
 		{"checkout/begin", "Begin payment", "The buyer asks for the Pix code or sends the card.", false},

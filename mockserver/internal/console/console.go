@@ -172,7 +172,7 @@ func (e pageError) Error() string { return e.detail }
 
 // notFound is the error for a resource that the account doesn't have.
 func notFound() error {
-	return pageError{http.StatusNotFound, "There is no such thing here. It may belong to another account, or have been reset."}
+	return pageError{http.StatusNotFound, "There is no such resource. It may belong to another account, or have been deleted by a reset."}
 }
 
 // redirect is returned by a page that redirects to another one.
@@ -196,7 +196,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rq.act()
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		rq.fail(http.StatusMethodNotAllowed, "A page can only be read.")
+		rq.fail(http.StatusMethodNotAllowed, "Pages support GET and HEAD only.")
 	case rest == "style.css":
 		respond.WriteText(w, http.StatusOK, "text/css; charset=utf-8", styleSheet)
 	case rest == "script.js":

@@ -42,22 +42,22 @@ func (rq *request) faultsPage() (*view, error) {
 			preset("503 twice", "The next two requests get 503 and Retry-After.", "status=503; retry-after=1", twice),
 			preset("429 once", "The next request is rate limited.", "status=429; retry-after=1", once),
 			preset("Reset the connection", "The next request is not executed.", "reset-before", once),
-			preset("Slow by 2 s", "Every response takes two seconds longer.", "latency=2s"),
-			preset("Cut a response", "The next response ends in the middle.", "truncate", once),
-			preset("A proxy's page", "The next response is HTML.", "html-page", once),
+			preset("Delay by 2 s", "Every response takes two seconds longer.", "latency=2s"),
+			preset("Truncate a response", "The next response ends in the middle.", "truncate", once),
+			preset("HTML from a proxy", "The next response is HTML.", "html-page", once),
 			preset("Unknown states", "Every status has an unknown value.", "unknown-enum"),
 			preset("One in two fails", "Half of the requests get 500.", "status=500", field{Name: "n.probability", Type: "hidden", Value: "0.5"}),
 		},
-		Add: action{Call: add, Label: "Add the fault", Fields: []field{
+		Add: action{Call: add, Label: "Add fault", Fields: []field{
 			{Name: "s.fault", Label: "Fault", Type: "text", Required: true, Placeholder: "status=503; retry-after=2"},
-			{Name: "s.on", Label: "On an operation, path or kind; empty is any", Type: "text", Placeholder: "transactions.create"},
+			{Name: "s.on", Label: "Operation, path or event kind; empty for all", Type: "text", Placeholder: "transactions.create"},
 			{Name: "n.times", Label: "Times", Type: "number", Min: "1", Placeholder: "any"},
 			{Name: "n.nth", Label: "Only the nth", Type: "number", Min: "1", Placeholder: "each"},
 			{Name: "n.probability", Label: "Probability", Type: "text", Placeholder: "0 to 1"},
 		}},
 		Clear: []action{
-			{Call: "DELETE " + admin.Prefix + "/faults", Label: "Remove those of requests", Danger: true},
-			{Call: "DELETE " + admin.Prefix + "/deliveries/faults", Label: "Remove those of webhooks", Danger: true},
+			{Call: "DELETE " + admin.Prefix + "/faults", Label: "Remove request faults", Danger: true},
+			{Call: "DELETE " + admin.Prefix + "/deliveries/faults", Label: "Remove webhook faults", Danger: true},
 		},
 		Kinds: faults.Names(),
 	}
@@ -100,15 +100,15 @@ type snapshotRow struct {
 
 func (rq *request) snapshots() (*view, error) {
 	data := &snapshotsData{Upload: action{
-		Call: "PUT " + admin.Prefix + "/snapshot", Label: "Load the file", Danger: true, Upload: true,
-		Hint:   "The whole server becomes what the file holds.",
+		Call: "PUT " + admin.Prefix + "/snapshot", Label: "Load the snapshot", Danger: true, Upload: true,
+		Hint:   "Replaces the state of the whole server.",
 		Fields: []field{{Name: "body", Label: "Snapshot file", Type: "file", Required: true}},
 	}, Seed: action{
-		Call: "POST " + admin.Prefix + "/seed", Label: "Create what the file describes", Upload: true,
-		Hint:   "All of it, or nothing if an entry is wrong.",
+		Call: "POST " + admin.Prefix + "/seed", Label: "Load the seed file", Upload: true,
+		Hint:   "If an entry is invalid, nothing is created.",
 		Fields: []field{{Name: "body", Label: "Seed file", Type: "file", Required: true}},
 	}, Take: action{
-		Call: "POST " + admin.Prefix + "/snapshots", Label: "Take a snapshot", Hint: "Of the whole server, with its clock.",
+		Call: "POST " + admin.Prefix + "/snapshots", Label: "Take a snapshot", Hint: "The whole server, including its clock.",
 	}}
 	status, text, err := rq.roundTrip(rq.cfg.Plane, http.MethodGet, admin.Prefix+"/snapshots", nil)
 	if err != nil {

@@ -252,7 +252,7 @@ func (rq *request) links() (*view, error) {
 		}
 	})
 	if err != nil {
-		data.Error = "The address names a page that this list does not have."
+		data.Error = "This list has no such page."
 	}
 	return &view{Title: "Checkout links", Section: "/links", Template: "list", Data: data}, nil
 }

@@ -75,8 +75,8 @@ func (rq *request) webhooks() (*view, error) {
 	return &view{Title: "Webhooks", Section: "/webhooks", Template: "webhooks", Data: data}, nil
 }
 
-// numberOf returns the number in an id such as "dlv_12", which orders deliveries
-// by age.
+// numberOf returns the number in an id such as "dlv_12": later deliveries have
+// greater ones.
 func numberOf(id string) uint64 {
 	_, text, _ := strings.Cut(id, "_")
 	n, _ := strconv.ParseUint(text, 10, 64) // 0 of an id that has none
@@ -93,20 +93,20 @@ func kindNames() []string {
 
 func (data *webhooksData) actions() {
 	plane := "POST " + admin.Prefix + "/"
-	data.Add = action{Call: plane + "endpoints", Label: "Add the endpoint", Fields: []field{
+	data.Add = action{Call: plane + "endpoints", Label: "Add endpoint", Fields: []field{
 		{Name: "s.url", Label: "URL", Type: "url", Placeholder: "http://127.0.0.1:9000/webhooks", Required: true},
-		{Name: "s.secret", Label: "Signing secret; empty is unsigned", Type: "text"},
-		{Name: "l.events", Label: "Kinds; empty is every kind", Type: "text", Placeholder: "transaction.* payout.*"},
+		{Name: "s.secret", Label: "Signing secret; empty for unsigned", Type: "text"},
+		{Name: "l.events", Label: "Kinds; empty for all", Type: "text", Placeholder: "transaction.* payout.*"},
 		{Name: "s.timestamp_header", Label: "Timestamp header", Type: "text", Placeholder: "the server's"},
 		{Name: "s.signature_header", Label: "Signature header", Type: "text", Placeholder: "the server's"},
 	}}
 	if data.Holding {
-		data.Controls = []action{{Call: plane + "deliveries/release", Label: "Release all", Hint: "Delivers what is held and ends the hold."}}
+		data.Controls = []action{{Call: plane + "deliveries/release", Label: "Release all", Hint: "Delivers the held webhooks and ends the hold."}}
 	} else {
-		data.Controls = []action{{Call: plane + "deliveries/hold", Label: "Hold", Hint: "Keeps back every delivery from now on."}}
+		data.Controls = []action{{Call: plane + "deliveries/hold", Label: "Hold", Hint: "Holds every delivery from now on."}}
 	}
 	data.Controls = append(data.Controls, action{Call: plane + "deliveries/wait", Label: "Wait until delivered", Hint: "Returns when nothing is being delivered."},
-		action{Call: plane + "deliveries/sample", Label: "Send a sample", Hint: "About a resource that does not exist.", Fields: []field{
+		action{Call: plane + "deliveries/sample", Label: "Send a sample", Hint: "Sends an event about a resource that does not exist.", Fields: []field{
 			{Name: "s.kind", Label: "Kind", Type: "select", Options: kindNames()},
 		}})
 	disturb := func(label, fault, hint string) action {
@@ -132,7 +132,7 @@ func (rq *request) endpoints() (list []endpointRow) {
 		r := endpointRow{Endpoint: e, Everybody: e.Account == ""}
 		if !r.Everybody {
 			r.Actions = []action{
-				{Call: "POST " + admin.Prefix + "/endpoints/{id}/rotate", IDs: []string{e.ID}, Label: "Replace the secret", Fields: []field{
+				{Call: "POST " + admin.Prefix + "/endpoints/{id}/rotate", IDs: []string{e.ID}, Label: "Rotate the secret", Fields: []field{
 					{Name: "s.secret", Label: "New secret", Type: "text", Required: true},
 				}},
 				{Call: "POST " + admin.Prefix + "/endpoints/{id}/pause", IDs: []string{e.ID}, Label: "Pause"},
@@ -167,7 +167,7 @@ func (rq *request) delivery() (*view, error) {
 	}
 	if d.State != deliver.NoEndpoint {
 		data.Actions = []action{{
-			Call: "POST " + admin.Prefix + "/deliveries/{id}/redeliver", IDs: []string{d.ID}, Label: "Deliver again",
+			Call: "POST " + admin.Prefix + "/deliveries/{id}/redeliver", IDs: []string{d.ID}, Label: "Redeliver",
 			Hint: "Another attempt now, with the same id and body.",
 		}}
 	}
@@ -179,12 +179,12 @@ func (*request) doctor() (*view, error) {
 	return &view{Title: "Signature doctor", Section: "/doctor", Template: "doctor", Data: action{
 		Call: "POST " + diagnosePath, Label: "Diagnose", Fields: []field{
 			{
-				Name: "h.headers", Label: "Headers of the request that was rejected, one a line", Type: "textarea", Required: true,
+				Name: "h.headers", Label: "Headers of the rejected request, one per line", Type: "textarea", Required: true,
 				Placeholder: webhook.DefaultTimestampHeader + ": 1798761600\n" + webhook.DefaultSignatureHeader + ": sha256=…",
 			},
 			{Name: "x.body", Label: "Body, exactly as it was received", Type: "textarea"},
-			{Name: "s.secret", Label: "Secret; empty tries those of the endpoints", Type: "text"},
-			{Name: "s.received_at", Label: "Received at; empty is now", Type: "text", Placeholder: "2027-02-01T00:00:00Z"},
+			{Name: "s.secret", Label: "Secret; empty to try the endpoints' secrets", Type: "text"},
+			{Name: "s.received_at", Label: "Received at; empty for now", Type: "text", Placeholder: "2027-02-01T00:00:00Z"},
 			{Name: "s.timestamp_header", Label: "Timestamp header", Type: "text", Placeholder: "the server's"},
 			{Name: "s.signature_header", Label: "Signature header", Type: "text", Placeholder: "the server's"},
 			{Name: "show", Type: "hidden", Value: "yes"},

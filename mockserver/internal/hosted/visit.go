@@ -276,7 +276,7 @@ const maxForm = 64 << 10
 // page, so that a reload does not submit the form again.
 func (v *visit) submit() {
 	if err := v.pages.origin.Check(v.r); err != nil {
-		v.fail(http.StatusForbidden, "A page of another origin can't submit this form.")
+		v.fail(http.StatusForbidden, "A page from another origin can't submit this form.")
 		return
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
