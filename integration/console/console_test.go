@@ -243,7 +243,7 @@ func TestAFormBeingFilledInIsNotReplaced(t *testing.T) {
 	p.waitFor("document.querySelector('#live').innerText.startsWith('Paused')")
 	assert.Equal(t, "status=500", eval[string](p, "document.querySelector('input[name=\"s.fault\"]:not([type=hidden])').value"))
 	p.submit("main section:last-of-type form.act button")
-	assert.Contains(t, p.text("main .note"), "Add the fault: done.")
+	assert.Contains(t, p.text("main .note"), "Add fault: done.")
 	assert.Contains(t, p.text("main"), "status=500")
 }
 
@@ -335,7 +335,7 @@ func TestASnapshotIsLoadedFromAFile(t *testing.T) {
 	p.visit(pagesAt + "/snapshots")
 	p.do(chromedp.SetUploadFiles(chromedp.CSS("input[type=file]"), []string{file}))
 	p.submit("form[enctype] button")
-	assert.Contains(t, p.text("main .note"), "Load the file: done.")
+	assert.Contains(t, p.text("main .note"), "Load the snapshot: done.")
 	p.visit(pagesAt + "/transactions/" + s.waiting)
 	assert.Equal(t, "pending", p.text("h1 .state"))
 }
