@@ -38,8 +38,9 @@ func run(ctx context.Context, t *tale.Teller) error {
 	}
 	c := &club{Teller: t, mock: mock, client: mock.Client(), names: map[string]string{}, paid: map[string]int{}}
 	webhook.OnSubscription(receiver, webhook.AnyKind, c.note)
-	webhook.Ignore(receiver, webhook.TransactionCreated, webhook.TransactionPaid) // of each charge; the subscription's events say the same
-	mock.Webhooks.Send(receiver)                                                  // in production it serves the URL that is registered with the gateway
+	// The charges of a subscription have their own events, which say the same.
+	webhook.Ignore(receiver, webhook.TransactionCreated, webhook.TransactionPaid)
+	mock.Webhooks.Send(receiver) // in production it serves the URL that is registered with the gateway
 	for _, ch := range c.chapters() {
 		c.Title("%s", ch.title)
 		if err := ch.do(ctx); err != nil {
