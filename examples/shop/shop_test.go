@@ -17,7 +17,7 @@ func order(id string) shop.Order {
 
 func TestAPaidOrderIsShipped(t *testing.T) {
 	t.Parallel()
-	gw := mockserver.Run(t) // a whole gateway of this test's own; it ends with the test
+	gw := mockserver.Run(t) // a gateway for this test alone, closed when the test ends
 	s := shop.New(gw.Client())
 	receiver, err := s.Receiver(gw.Secret())
 	require.NoError(t, err)

@@ -89,6 +89,6 @@ func TestADeploymentMissesAWebhook(t *testing.T) {
 	require.NoError(t, gw.Wait(t.Context()))
 
 	up = true
-	require.NoError(t, gw.Clock.Advance(10*time.Minute)) // the gateway tries again after 5 s, 5 min, …
+	require.NoError(t, gw.Clock.Advance(10*time.Minute)) // the gateway retries after 5 s, 5 min, …
 	assert.Equal(t, 1, s.Shipped("1001"))
 }

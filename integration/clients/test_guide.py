@@ -48,7 +48,7 @@ class PaymentTest(unittest.TestCase):
         cls.addClassCleanup(gateway.terminate)
         while not file.exists() or not file.read_text():
             if gateway.poll() is not None:
-                raise RuntimeError("mockgateway has ended")
+                raise RuntimeError("mockgateway has exited")
             time.sleep(0.02)
         cls.url = "http://" + file.read_text().strip()
 

@@ -19,7 +19,7 @@ before(async () => {
   const binary = process.env["MOCKGATEWAY"] ?? "mockgateway";
   gateway = spawn(binary, ["-addr", "127.0.0.1:0", "-port-file", file, "-clock", "manual", "-log", "off"]);
   for (let address = ""; !address; await sleep(20)) {
-    assert.equal(gateway.exitCode, null, "mockgateway has ended");
+    assert.equal(gateway.exitCode, null, "mockgateway has exited");
     address = (await readFile(file, "utf8").catch(() => "")).trim();
     url = `http://${address}`;
   }
