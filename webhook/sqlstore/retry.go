@@ -18,7 +18,7 @@ func (s *Store) try(ctx context.Context, work func() error) error {
 	giveUp := time.Now().Add(busyTimeout)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := work()
-		if err == nil || !inTheWay(err) || time.Now().After(giveUp) {
+		if err == nil || !isConflict(err) || time.Now().After(giveUp) {
 			return err
 		}
 		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter needs no secrecy
@@ -84,10 +84,10 @@ func sqlState(err error) string {
 	return ""
 }
 
-// inTheWay reports whether err is a transient conflict with another session: a
+// isConflict reports whether err is a transient conflict with another session: a
 // serialization failure, a deadlock or a locked SQLite database. SQLite
 // drivers have only the error text in common.
-func inTheWay(err error) bool {
+func isConflict(err error) bool {
 	switch sqlState(err) {
 	case "40001", "40P01":
 		return true

@@ -43,7 +43,7 @@ func TestTheBannersCommandWorksInEachMode(t *testing.T) {
 	for _, args := range modes {
 		g := start(t, args...)
 		_, command, _ := strings.Cut(g.printed(), "Try it:\n")
-		command, _, found := strings.Cut(command, "\nCtrl-C")
+		command, _, found := strings.Cut(command, "\nPress Ctrl-C")
 		require.True(t, found)
 		for range 2 {
 			out, err := exec.CommandContext(t.Context(), "bash", "-c", command).CombinedOutput()

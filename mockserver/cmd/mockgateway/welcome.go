@@ -17,7 +17,7 @@ func welcome(out io.Writer, gw *mockserver.Server, base string, console bool) {
 	_, _ = fmt.Fprintf(out, `The mock payment gateway is ready.
 
   base URL       %[1]s
-  API key        %[2]s   (any other %[3]s… key is an account of its own)%[4]s
+  API key        %[2]s   (any other %[3]s… key opens its own account)%[4]s
   API reference  %[1]s/__mock/openapi.json
   control plane  %[1]s/__mock   (docs/mockgateway.md lists its calls)
   events         curl -N %[1]s/__mock/events
@@ -36,6 +36,6 @@ Try it:
     -d '{"amount":1990,"method":"pix","products":[{"name":"Book","price":1990}],
       "buyer":{"name":"Ana","email":"ana@example.com","document":{"type":"CPF","number":"12345678909"}}}'
 
-Ctrl-C ends it.
+Press Ctrl-C to stop.
 `, base, gw.Key())
 }
