@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Missing, as the value for [Edit], removes the member.
+// Missing is the value with which [Edit] removes a member.
 const Missing = ""
 
 // Edit returns the JSON in body with the member at path, such as
