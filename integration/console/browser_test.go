@@ -27,7 +27,7 @@ import (
 )
 
 // waitLimit is how long a test waits for a page to change.
-const waitLimit = 30 * time.Second
+const waitLimit = 2 * time.Minute
 
 // chromium is the browser that all tests share; each page has its own profile.
 var chromium context.Context //nolint:gochecknoglobals // one process for the package
