@@ -69,7 +69,11 @@ func (r Request) line() string {
 }
 
 func (d Delivery) line() string {
-	text := fmt.Sprintf("%s of %s to %s: %s, attempts: %d", d.Kind, d.ResourceID, d.Endpoint, d.State, len(d.Attempts))
+	text := d.Kind + " of " + d.ResourceID
+	if d.Endpoint != "" {
+		text += " to " + d.Endpoint
+	}
+	text += fmt.Sprintf(": %s, attempts: %d", d.State, len(d.Attempts))
 	if n := len(d.Attempts); n > 0 && d.Attempts[n-1].Error != "" {
 		text += ", " + d.Attempts[n-1].Error
 	}

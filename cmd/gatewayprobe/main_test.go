@@ -43,7 +43,7 @@ func TestTheCommandPrintsALinePerRowAndWritesTheReport(t *testing.T) {
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "differs\tD5\tlive (expected: document)\tA v2 write that breaks a rule gets 400, ")
 	assert.Contains(t, out, "agrees\tamount-minimum\tassumed\n")
-	assert.Contains(t, out, "can't tell\tevent-id\tit needs a receiver of webhooks: set -webhook-url and -listen\tAn event has one id, ")
+	assert.Contains(t, out, "can't tell\tevent-id\tit needs a receiver of webhooks: set -webhook-url and -listen\tEvery delivery of an event has ")
 	assert.Contains(t, out, "1 agree, 1 differ, 1 inconclusive, 1 can't be tested from outside")
 
 	text, err := os.ReadFile(file)
