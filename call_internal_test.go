@@ -140,7 +140,7 @@ func TestAnErrorKeepsUsefulPartsOfAResponseAndHidesTheRest(t *testing.T) {
 	r := &request{op: &spec.Operation{Name: "x", Method: http.MethodPost}, key: "k"}
 	e := r.newError(&transport.Result{Status: 409, Body: []byte("x")}, wire.Problem{Code: "IDEMPOTENCY_KEY_REUSED", Title: "T", Detail: "D"})
 	assert.Equal(t, "x", string(e.Body))
-	assert.Equal(t, "D", e.Detail, "the gateway's own")
+	assert.Equal(t, "D", e.Detail, "the gateway's own detail is kept")
 	e = r.newError(&transport.Result{Status: 409}, wire.Problem{Code: "IDEMPOTENCY_KEY_REUSED", Title: "T", Detail: "T"})
 	assert.Contains(t, e.Detail, "the idempotency key k was used before")
 
@@ -237,12 +237,12 @@ func TestASearchContinuesWhileItemsAreNewerThanTheCall(t *testing.T) {
 		}, time.Hour, reference, func(i *item) (string, string, time.Time) { return i.id, i.id, now.Add(-i.age) })
 	}
 	_, err := search("z", []item{{"a", 0}, {"b", 1}}, []item{{"c", 2}})
-	require.EqualError(t, err, "none of the newest 3 resources has the reference")
+	require.EqualError(t, err, "no resource with the reference was found (3 checked)")
 	id, err := search("z", []item{{"a", 0}, {"b", time.Hour + time.Minute}}, []item{{"z", 3 * time.Hour}})
 	require.NoError(t, err)
 	assert.Equal(t, "z", id)
 	_, err = search("z", []item{{"a", 0}, {"b", time.Hour + time.Minute + 1}}, []item{{"z", 3 * time.Hour}})
-	require.EqualError(t, err, "none of the newest 2 resources has the reference")
+	require.EqualError(t, err, "no resource with the reference was found (2 checked)")
 }
 
 func TestABodyFieldPrecedesTheOtherFields(t *testing.T) {

@@ -74,7 +74,7 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 	}
 }
 
-func TestNewAccepts(t *testing.T) {
+func TestNewAcceptsValidConfigurations(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		url  string
@@ -452,13 +452,13 @@ func TestDo(t *testing.T) {
 		assert.Equal(t, `{"a":2,"b":1}`, s.bodies[0])
 		assert.Equal(t, "/v2/reports/a%2Fb", s.requests[0].URL.EscapedPath())
 	})
-	t.Run("no body, no response wanted", func(t *testing.T) {
+	t.Run("without a body or a result", func(t *testing.T) {
 		t.Parallel()
 		s := play(reply(204, ""))
 		require.NoError(t, clientOf(t, s).Do(t.Context(), http.MethodDelete, "/v2/things/1", nil, nil))
 		assert.Empty(t, s.requests[0].Header.Get("Content-Type"))
 	})
-	t.Run("errors have the name", func(t *testing.T) {
+	t.Run("errors contain the name of the operation", func(t *testing.T) {
 		t.Parallel()
 		s := play(reply(404, `{"title":"Not Found"}`))
 		err := clientOf(t, s).Do(t.Context(), http.MethodGet, "/v2/things/1", nil, nil, gateway.Named("things.get", "/v2/things/{id}"))

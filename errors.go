@@ -93,7 +93,7 @@ type Error struct {
 	otherBody bool // a 409 for an idempotency key that was used with another body
 	notSent   bool // no attempt was sent
 	unknown   bool // inside an OutcomeError: the response is inconclusive
-	permanent bool // repeating the call would fail too
+	permanent bool // a repeat of the call would fail too
 	kind      int  // the status that the sentinels match, if it is not StatusCode
 }
 
@@ -527,8 +527,9 @@ func maskAfter(s, prefix string) string {
 	}
 }
 
-// maskNumbers masks numbers of at least 11 digits, also if they are written like
-// 000.000.000-00 or in groups. UUIDs stay, since their groups contain letters.
+// maskNumbers masks numbers of at least 11 digits, including those written like
+// 000.000.000-00 or in groups. UUIDs are not masked, since their groups contain
+// letters.
 func maskNumbers(s string) string {
 	const shortest = 11 // a CPF
 	var b strings.Builder

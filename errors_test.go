@@ -107,8 +107,8 @@ func TestValidationFields(t *testing.T) {
 	assert.Contains(t, e.Type, "validation-error")
 }
 
-// TestMalformedErrorBodies: the decoder extracts the code and the message as far
-// as they can be found.
+// TestMalformedErrorBodies: the decoder extracts whatever code and message it
+// can find.
 func TestMalformedErrorBodies(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]gateway.Error{
@@ -210,7 +210,7 @@ func TestErrorsContainNoURLs(t *testing.T) {
 
 const oddKey = "K3y-of-another_shape.42"
 
-// printed returns everything that a caller might print of err.
+// printed returns everything that a caller might print about err.
 func printed(t *testing.T, err error) string {
 	t.Helper()
 	var e *gateway.Error

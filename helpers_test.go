@@ -125,8 +125,8 @@ type failure struct {
 	code   string
 }
 
-// checkFailures makes a call fail in each of these ways and checks the error. If
-// the gateway may have applied a write nevertheless, its outcome is unknown.
+// checkFailures makes a call fail with each of the failures and checks the error.
+// If the gateway may have applied a write anyway, its outcome is unknown.
 func checkFailures(t *testing.T, op, route string, write bool, call func(context.Context, *gateway.Client) error) {
 	t.Helper()
 	for _, f := range failures() {

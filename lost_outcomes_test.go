@@ -135,7 +135,7 @@ func TestALostSubscriptionThatConflictsIsUnknown(t *testing.T) {
 	})
 }
 
-// paidOrder creates a paid transaction of 1000 at a gateway of the live dialect.
+// paidOrder creates a paid transaction of 1000 on a gateway with the live dialect.
 // It returns a client that loses the responses to its first n writes, a reliable
 // client, and the transaction's id.
 func paidOrder(t *testing.T, n int64, opts ...gateway.Option) (lossy, reliable *gateway.Client, id string) {
@@ -171,7 +171,7 @@ func TestALostRefundIsRefundedOnceWithItsKey(t *testing.T) {
 }
 
 // TestALostRefundIsRepeatedLaterWithItsKey: another process repeats the refund
-// with the key in the error.
+// with the key from the error.
 func TestALostRefundIsRepeatedLaterWithItsKey(t *testing.T) {
 	t.Parallel()
 	for _, own := range []string{"", "refund-of-order-1001"} {
@@ -326,7 +326,7 @@ func TestAReplayDoesNotHideThatARequestWasSent(t *testing.T) {
 
 // TestARejectedReplayLeavesTheOutcomeUnknown: the first request is applied and
 // its connection is reset, net/http replays it because it has a key, and the
-// replay is rejected. A merchant that trusts the rejection would refund again.
+// replay is rejected. A merchant who trusts the rejection would refund again.
 func TestARejectedReplayLeavesTheOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(context.Context, *gateway.Client) error{
@@ -460,7 +460,7 @@ func TestFindByExternalRefReadsNothingNewerThanUntil(t *testing.T) {
 	require.NoError(t, err)
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-2", find)
 	require.ErrorIs(t, err, gateway.ErrNotFound)
-	require.ErrorContains(t, err, "no transaction since 2027-01-04T12:00:00Z until 2027-01-04T12:01:00Z has this reference (1 checked)")
+	require.ErrorContains(t, err, "no transaction from 2027-01-04T12:00:00Z up to 2027-01-04T12:01:00Z has this reference (1 checked)")
 
 	find.Until = first.Add(-time.Second)
 	_, err = client.Transactions.FindByExternalRef(t.Context(), "order-1", find)
@@ -477,8 +477,8 @@ func TestFindByExternalRefBounds(t *testing.T) {
 		is    error
 		text  string
 	}{
-		"no bound": {gateway.FindOptions{}, 10, gateway.ErrOutcomeUnknown, "none of the newest 10 transactions"},
-		"pages":    {gateway.FindOptions{MaxPages: 3}, 3, gateway.ErrOutcomeUnknown, "none of the newest 3 transactions"},
+		"no bound": {gateway.FindOptions{}, 10, gateway.ErrOutcomeUnknown, "no transaction with this reference was found (10 checked, back to "},
+		"pages":    {gateway.FindOptions{MaxPages: 3}, 3, gateway.ErrOutcomeUnknown, "no transaction with this reference was found (3 checked, back to "},
 		"since":    {gateway.FindOptions{Since: time.Now()}, 30, gateway.ErrNotFound, "(30 checked)"},
 		"enough":   {gateway.FindOptions{MaxPages: 30}, 30, gateway.ErrNotFound, "(30 checked)"},
 	} {

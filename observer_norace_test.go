@@ -12,7 +12,7 @@ import (
 )
 
 // Without an observer, and with one whose functions are nil, the hook allocates
-// nothing. Under the race detector pools drop items at random, so allocations can't
+// nothing. Under the race detector, a sync.Pool drops items at random, so allocations can't
 // be compared.
 func TestNoObserverCostsNoAllocation(t *testing.T) { //nolint:paralleltest // it counts allocations
 	body := string(golden(t, "transactions/get.response.json"))

@@ -288,7 +288,7 @@ func Header(name, value string) RequestOption {
 			return IdempotencyKey(value)(o)
 		}
 		if !validHeaderName(name) || !validHeaderValue(value) {
-			return fmt.Errorf("gateway: header %q: the name or the value contains characters that headers can't have", name)
+			return fmt.Errorf("gateway: header %q: the name or the value contains characters that are not allowed in a header", name)
 		}
 		if o.header == nil {
 			o.header = http.Header{}

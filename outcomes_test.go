@@ -241,7 +241,7 @@ func onlySentinel(t *testing.T, err error) error {
 	return sentinels()[names[0]]
 }
 
-// want returns the number of attempts and the error that the retry table has for a
+// want returns the number of attempts and the error that the retry table lists for a
 // call of class e whose attempts end like this. after means that the response to
 // an earlier attempt was lost.
 func (v verdict) want(e effect, after bool, is error) (attempts int, err error) {

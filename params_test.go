@@ -45,7 +45,7 @@ func randomize(r *rand.Rand, v reflect.Value) {
 			}
 		}
 	}
-	switch v.Kind() { //nolint:exhaustive // no params hold the others
+	switch v.Kind() { //nolint:exhaustive // no params have a field of another kind
 	case reflect.String:
 		v.SetString(texts[r.IntN(len(texts)*3/2)%len(texts)])
 	case reflect.Bool:

@@ -90,7 +90,7 @@ func TestTheBadgesAreCorrect(t *testing.T) {
 	assert.Equal(t, found(t, "LICENSE", `^(\w+) License`), found(t, "docs/badge-license.svg", `<title>(\w+) license`))
 }
 
-// tableRows returns the cells of the tables below a heading, without their heads.
+// tableRows returns the cells of the tables below a heading, without their header rows.
 func tableRows(t *testing.T, file, heading string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -151,7 +151,8 @@ func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transp
 }
 
 // lookUpError is the reason why a resource was not found after a lost response.
-// It matches no sentinel, because the reason is not that of the create.
+// It matches no sentinel, because a failed search does not decide the kind of the
+// create's error.
 type lookUpError struct{ before, err error }
 
 // Error appends the reason to the create's error.
@@ -258,5 +259,5 @@ func searchNewest[T any](
 			break
 		}
 	}
-	return "", fmt.Errorf("none of the newest %d resources has the reference", read)
+	return "", fmt.Errorf("no resource with the reference was found (%d checked)", read)
 }

@@ -249,7 +249,7 @@ func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	_, keyed, _ := classCalls(t)
 	for name, tc := range map[string]struct {
-		header string // "" makes a date of wait
+		header string // "" sends wait as a date
 		status int
 		wait   time.Duration
 	}{

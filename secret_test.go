@@ -90,7 +90,7 @@ func reachable(roots ...any) (found []reflect.Type) {
 		if ours && token.IsExported(typ.Name()) {
 			found = append(found, typ)
 		}
-		switch typ.Kind() { //nolint:exhaustive // the others lead to no type
+		switch typ.Kind() { //nolint:exhaustive // other kinds refer to no other type
 		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan:
 			visit(typ.Elem())
 		case reflect.Map:
@@ -158,7 +158,7 @@ func fill(v reflect.Value, depth int) {
 		*at = gateway.Document{Type: gateway.CPF, Number: printedMasked}
 		return
 	}
-	switch v.Kind() { //nolint:exhaustive // the others hold no secret
+	switch v.Kind() { //nolint:exhaustive // other kinds contain no secret
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem(), depth-1)

@@ -228,9 +228,9 @@ func TestSubscriptionStates(t *testing.T) {
 }
 
 const (
-	subscriptionsRoute = "/v2/subscriptions"
-	subscriptionRoute  = "/v2/subscriptions/" + subscriptionID
-	secondResponse     = "019416f1-9360-7f18-a2b4-8c6d0e1f3a57"
+	subscriptionsRoute   = "/v2/subscriptions"
+	subscriptionRoute    = "/v2/subscriptions/" + subscriptionID
+	listedSubscriptionID = "019416f1-9360-7f18-a2b4-8c6d0e1f3a57"
 )
 
 func TestSubscriptionsCreate(t *testing.T) {
@@ -368,7 +368,7 @@ func TestSubscriptionsListInBothShapes(t *testing.T) {
 			"created_after":  {"2027-01-01T00:00:00-03:00"}, "created_before": {"2027-02-01T00:00:00.25Z"},
 		}, map[string][]string(sent.Query))
 		require.Len(t, page.Items, 1)
-		assert.Equal(t, secondResponse, page.Items[0].ID)
+		assert.Equal(t, listedSubscriptionID, page.Items[0].ID)
 		assert.Equal(t, gateway.AuthorizationApproved, page.Items[0].RecurringAuthorization.Status)
 		assert.Nil(t, page.Items[0].Transactions)
 		assert.Equal(t, 41, page.Total)
@@ -378,7 +378,7 @@ func TestSubscriptionsListInBothShapes(t *testing.T) {
 	}
 }
 
-func TestSubscriptionsListSendsNothingByDefault(t *testing.T) {
+func TestSubscriptionsListSendsNoQueryByDefault(t *testing.T) {
 	t.Parallel()
 	response := responseOf(t, http.StatusOK, "subscriptions/list.response.json")
 	client := clientFor(t, "GET "+subscriptionsRoute, response)

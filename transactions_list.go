@@ -241,7 +241,7 @@ const (
 // the create with [RepeatOf].
 //
 // The error is [ErrNotFound] if no transaction back to Since has the reference.
-// Shortly after an [ErrOutcomeUnknown] that proves nothing, because the gateway
+// Shortly after an [ErrOutcomeUnknown], that proves nothing, because the gateway
 // may still be processing the create. The error is [ErrOutcomeUnknown] if the
 // search reached MaxPages, so that there may be such a transaction; the message
 // says how far the search went. Creating the transaction with the same reference
@@ -311,10 +311,10 @@ func (f FindOptions) pages() int {
 
 func (f FindOptions) period() (text string) {
 	if !f.Since.IsZero() {
-		text = " since " + f.Since.UTC().Format(time.RFC3339)
+		text = " from " + f.Since.UTC().Format(time.RFC3339)
 	}
 	if !f.Until.IsZero() {
-		text += " until " + f.Until.UTC().Format(time.RFC3339)
+		text += " up to " + f.Until.UTC().Format(time.RFC3339)
 	}
 	return text
 }
@@ -327,7 +327,7 @@ func unfinished(ref string, read int, oldest Timestamp) error {
 	}
 	return &OutcomeError{Op: findByReference, Reference: ref, Err: &Error{
 		Op: findByReference, Reference: ref, unknown: true,
-		Detail: fmt.Sprintf("none of the newest %d transactions%s has this reference, and there are more: "+
+		Detail: fmt.Sprintf("no transaction with this reference was found (%d checked%s), and there are more: "+
 			"set Since or a larger MaxPages to look further", read, back),
 	}}
 }

@@ -371,7 +371,7 @@ func TestFindByExternalRefReadsNoMorePagesThanAllowed(t *testing.T) {
 	_, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{MaxPages: 1})
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, "it may be on a page that was not read")
 	require.NotErrorIs(t, err, gateway.ErrNotFound)
-	require.ErrorContains(t, err, "find_by_external_ref: the outcome is unknown: none of the newest 100 transactions, back to 2027-01-04T12:00:00Z")
+	require.ErrorContains(t, err, "find_by_external_ref: the outcome is unknown: no transaction with this reference was found (100 checked, back to 2027-01-04T12:00:00Z), and there are more")
 	found, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{MaxPages: 2})
 	require.NoError(t, err)
 	assert.Equal(t, "order-1", found.ExternalRef)

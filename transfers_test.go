@@ -140,7 +140,7 @@ func TestTransferPages(t *testing.T) {
 	assert.Equal(t, int64(1200), transfers[2].Amount)
 }
 
-func TestTransferPagesStop(t *testing.T) {
+func TestTransferPagesStopWhenTheLoopBreaks(t *testing.T) {
 	t.Parallel()
 	steps := script{respond("GET /v2/transfers", 200, `{"data":[{"id":"t5"},{"id":"t4"}],"next_cursor":"c2"}`)}
 	client := steps.client(t)
@@ -562,7 +562,7 @@ func TestNoPayoutIsLostOrPaidTwice(t *testing.T) {
 		reported := map[string]bool{}
 		for _, list := range ids {
 			for _, id := range list {
-				assert.False(t, reported[id], "two calls got the same transfer")
+				assert.False(t, reported[id], "two calls returned the same transfer")
 				reported[id] = true
 			}
 		}

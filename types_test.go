@@ -253,7 +253,7 @@ func TestListItemsEncodeToTheirShape(t *testing.T) {
 func TestAListOfFiltersRejectsACommaInAValue(t *testing.T) {
 	t.Parallel()
 	params := gateway.TransactionListParams{
-		Products: []string{"Filtro", "Café em grãos, 500 g"}, ID: []string{"a,b"}, Name: "Oliveira, Maria", // is not a list
+		Products: []string{"Filtro", "Café em grãos, 500 g"}, ID: []string{"a,b"}, Name: "Oliveira, Maria", // Name is not a list
 	}
 	want := "products[1] must not contain a comma: the gateway splits the list of values at commas"
 	err := params.Validate()

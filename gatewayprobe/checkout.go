@@ -36,7 +36,7 @@ func checkoutExperiments() map[string]experiment {
 			path := t.link(object{"amount": 1000})
 			r := t.setup(t.get(path))
 			date, err := http.ParseTime(r.header.Get("Date"))
-			wrong := t.told(t.try(http.MethodPatch, path+"/session", object{"payment_method": "pix"}, "X-Checkout-Session-Token", "cst_gatewayprobe"))
+			wrong := t.conclusive(t.try(http.MethodPatch, path+"/session", object{"payment_method": "pix"}, "X-Checkout-Session-Token", "cst_gatewayprobe"))
 			t.status(wrong, http.StatusUnauthorized, "a wrong session token")
 			patched := t.setup(t.call(http.MethodPatch, path+"/session", object{"payment_method": "pix"}, "X-Checkout-Session-Token", r.text("data.session_token")))
 			begin := patched.time("data.updated_at")
@@ -44,10 +44,10 @@ func checkoutExperiments() map[string]experiment {
 				begin = date
 			}
 			if begin.IsZero() || r.time("data.expires_at").IsZero() {
-				t.cannotTell("the session shows no timestamps")
+				t.cannotTell("the session has no timestamps")
 			}
 			life := r.time("data.expires_at").Sub(begin)
-			t.want((life-30*time.Minute).Abs() <= time.Minute, "a session lives %v", life.Round(time.Second))
+			t.want((life-30*time.Minute).Abs() <= time.Minute, "a session expires after %v", life.Round(time.Second))
 			return assumed
 		}},
 		"session-resume": {does: "reads a link with no token, with its token and with a wrong one", run: func(t *trial) string {
@@ -91,8 +91,8 @@ func checkoutExperiments() map[string]experiment {
 			item["name"] = "Probe again"
 			t.link(object{"products": []any{item}})
 			r := t.setup(t.get(path))
-			t.want(r.text("data.items.0.name") == "Probe again", "the earlier link sells the product as it was")
-			t.want(r.null("data.items.0.description"), "a member that is left out stays")
+			t.want(r.text("data.items.0.name") == "Probe again", "the earlier link still has the product's former name")
+			t.want(r.null("data.items.0.description"), "a member that is omitted keeps its value")
 			return assumed
 		}},
 		"link-total": {does: "creates a checkout link whose products sum to more than a transaction's maximum", run: func(t *trial) string {
@@ -108,7 +108,7 @@ func checkoutExperiments() map[string]experiment {
 			first := t.accepts(t.post(path+"/pay", body), "a payment")
 			body["amount"] = 1000
 			again := t.accepts(t.post(path+"/pay", body), "the same idempotency_key with another body")
-			t.want(first.text(hostedID) != "" && first.text(hostedID) == again.text(hostedID), "the same idempotency_key makes a second payment")
+			t.want(first.text(hostedID) != "" && first.text(hostedID) == again.text(hostedID), "the same idempotency_key creates a second payment")
 			body["idempotency_key"], body["session_token"], body["amount"] = t.ref(), t.session(path), 999
 			t.want(t.post(path+"/pay", body).invalid(), "an amount other than the link's is accepted")
 			return assumed
@@ -141,7 +141,7 @@ func checkoutExperiments() map[string]experiment {
 			r := t.v1(http.MethodPost, v1Payment, t.payment())
 			t.status(r, http.StatusCreated, "a v1 payment")
 			life := r.time("expirationDate").Sub(r.time("generateTime"))
-			t.want((life-24*time.Hour).Abs() <= time.Minute, "it lives %v", life.Round(time.Second))
+			t.want((life-24*time.Hour).Abs() <= time.Minute, "it expires after %v", life.Round(time.Second))
 			png, err := base64.StdEncoding.DecodeString(r.text("pixQrCode"))
 			t.want(err == nil && bytes.HasPrefix(png, []byte("\x89PNG")), "pixQrCode is not a base64 PNG")
 			same := t.get(transactions + "/" + r.text("transactionId"))
@@ -162,7 +162,7 @@ func checkoutExperiments() map[string]experiment {
 			t.rejects(t.v1(http.MethodPost, v1Payment, t.payment("transaction.value", 10.5)), "transaction.value", "a value of 10.5")
 			return assumed
 		}},
-		"v1-required": {does: "creates v1 payments without one of four members each", run: func(t *trial) string {
+		"v1-required": {does: "creates v1 payments, each without one of four members", run: func(t *trial) string {
 			for _, name := range []string{"type", "payer", "transaction", "transaction.value"} {
 				t.rejects(t.v1(http.MethodPost, v1Payment, t.payment(name, absent{})), name, "without "+name)
 			}

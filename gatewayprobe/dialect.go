@@ -22,7 +22,7 @@ func dialectExperiments() map[string]experiment {
 			for status := range strings.FieldsSeq("authorized in_protest partially_paid processing processed med") {
 				r := t.put(path, object{"status": status})
 				now := accepted(r, "status", live)
-				t.want(reading == "" || reading == now, "%s is %s, others are not", status, r.summary())
+				t.want(reading == "" || reading == now, "%s returns %s, unlike the states before it", status, r.summary())
 				reading = now
 			}
 			return reading
@@ -51,7 +51,7 @@ func dialectExperiments() map[string]experiment {
 			t.want(duplicate.status == http.StatusConflict, "a repeated external_ref: %s", duplicate.summary())
 			missing := t.get(subscriptions + "/" + unknownID)
 			t.want(missing.status == http.StatusNotFound, "an unknown subscription: %s", missing.summary())
-			t.want(missing.plain() == duplicate.plain(), "the 404 of subscriptions and the 409 of transactions have bodies of two forms")
+			t.want(missing.plain() == duplicate.plain(), "the 404 of subscriptions and the 409 of transactions have bodies of different forms")
 			return either(missing, missing.problem() && duplicate.problem(), missing.plain())
 		}},
 		"D7": {does: "creates transfers of 1 and of 999 cents", dialect: true, run: func(t *trial) string {
@@ -160,7 +160,7 @@ func dialectExperiments() map[string]experiment {
 			free := accepted(product("price", 0), "products[0].price", document)
 			return t.same(free, accepted(product("external_id", absent{}), "products[0].external_id", document), "external_id")
 		}},
-		"customer-phone": {does: "creates a customer with a phone of letters", dialect: true, run: func(t *trial) string {
+		"customer-phone": {does: "creates a customer with letters in the phone", dialect: true, run: func(t *trial) string {
 			t.accepts(t.post(customers, t.person()), "a phone of 11 digits")
 			return accepted(t.post(customers, t.person("phone", "ask reception")), "phone", document)
 		}},
@@ -171,7 +171,7 @@ func dialectExperiments() map[string]experiment {
 	}
 }
 
-// same ends an experiment if a second case has a different reading than the
+// same ends an experiment if a second case has a different reading from the
 // first.
 func (t *trial) same(reading, second, what string) string {
 	t.want(reading == second, "%s, but %s: %s", reading, what, second)

@@ -359,7 +359,7 @@ func statusOf(w http.ResponseWriter, change func(int) int) http.ResponseWriter {
 
 func (w statusWriter) WriteHeader(status int) { w.ResponseWriter.WriteHeader(w.change(status)) }
 
-// mutated is a transport whose responses a mutant changes. The preflight is left alone.
+// mutated is a transport whose responses a mutant changes. The preflight is not changed.
 type mutated struct {
 	next    http.RoundTripper
 	change  func(*exchange)

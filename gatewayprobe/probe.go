@@ -2,10 +2,10 @@
 //
 // Where the interface document is silent, this project had to choose. Each choice is a
 // row of docs/assumptions.md, and most rows can be tested from outside: the probe sends
-// a few requests for each and reports whether the gateway agrees with the row, differs
-// from it, or why it can't tell. With a report's [Profile] the mock gateway behaves as
-// the probed gateway did, see mockserver.WithProfile, and a later run that is compared
-// with it shows what has changed.
+// a few requests for each and reports whether the gateway agrees with the row or differs
+// from it. If the probe can't tell, it reports why. Pass a report's [Profile] to
+// mockserver.WithProfile, and the mock gateway behaves like the probed one. Compare a
+// later run with the profile to see what has changed.
 //
 //	report, err := gatewayprobe.Run(ctx, gatewayprobe.Config{
 //		BaseURL: "https://sandbox.gateway.example",
@@ -14,7 +14,7 @@
 //
 // Probe a sandbox only. The probe creates transactions, customers, subscriptions,
 // checkout links and small transfers, whose references begin with "probe-". It
-// cancels transfers and subscriptions; the others have no route that removes them.
+// cancels the transfers and subscriptions; no route deletes the others.
 package gatewayprobe
 
 import (
@@ -41,19 +41,19 @@ type Config struct {
 	// A key that begins with sk_live_ is still rejected.
 	KnownSandbox bool
 
-	// Only limits the run to these rows of docs/assumptions.md; none runs all.
+	// Only limits the run to these rows of docs/assumptions.md; if empty, all rows run.
 	Only []string
 
-	// Rate is the maximum number of requests per second; 0 is 5.
+	// Rate is the maximum number of requests per second; 0 means 5.
 	Rate float64
 
-	// MaxRequests is the maximum number of requests; 0 is 1000. Rows beyond it are
+	// MaxRequests is the maximum number of requests; 0 means 1000. Rows beyond it are
 	// reported as not tested.
 	MaxRequests int
 
 	// CardTokens are tokens of the payment element, by the outcome of a charge: "ok",
-	// "refused" and "3ds". Each is used once. If there is none, the mock gateway's
-	// test tokens are tried.
+	// "refused" and "3ds". Each is used once. For an outcome without one, the probe
+	// tries the mock gateway's test tokens.
 	CardTokens map[string][]string
 
 	// WebhookURL is the public URL of Receiver. Without one, rows about webhooks are not
@@ -61,15 +61,15 @@ type Config struct {
 	WebhookURL string
 	Receiver   *Receiver
 
-	// WebhookWait is how long the probe waits for a delivery; 0 is 15 seconds.
+	// WebhookWait is how long the probe waits for a delivery; 0 means 15 seconds.
 	WebhookWait time.Duration
 
 	// Profile is what the gateway is compared with; the zero Profile is
 	// docs/assumptions.md, in the document dialect.
 	Profile Profile
 
-	// HTTPClient sends the requests; nil is one with a timeout of 30 seconds. Redirects
-	// are not followed.
+	// HTTPClient sends the requests; nil means a client with a timeout of 30 seconds.
+	// Redirects are not followed.
 	HTTPClient *http.Client
 
 	// Progress, if not nil, is called after each row.
@@ -94,8 +94,8 @@ type Step struct {
 	Setting bool `json:"setting,omitzero"`
 }
 
-// Steps lists what [Run] does, in its order. It sends nothing. Rows that are not in
-// only are left out, unless only is empty.
+// Steps lists what [Run] does, in the same order. It sends nothing. If only is not
+// empty, it lists only those rows.
 func Steps(only ...string) []Step {
 	var list []Step
 	tests := experiments()
@@ -113,8 +113,8 @@ func Steps(only ...string) []Step {
 var ErrNotSandbox = errors.New("not a sandbox")
 
 // Run probes a gateway. The error is nil if all rows were tested, whatever the
-// results; otherwise the report has the rows that were finished. The error is
-// [ErrNotSandbox] before anything is created, and ctx's if ctx ends.
+// results; otherwise the report has the rows that were finished. Run returns
+// [ErrNotSandbox] before it creates anything, and ctx's error if ctx ends.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	p, err := newProbe(cfg)
 	if err != nil {
@@ -143,8 +143,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return p.finish(report), nil
 }
 
-// preflight checks whether the gateway is a sandbox: only a sandbox lets a status be
-// set. The transaction does not exist, so nothing changes.
+// preflight checks whether the gateway is a sandbox: only a sandbox allows a status
+// to be set. The transaction does not exist, so nothing changes.
 func (p *probe) preflight(ctx context.Context) error {
 	t := p.trial(ctx)
 	r := t.try(http.MethodPut, "/v2/transactions/"+unknownID, object{"status": "paid"})

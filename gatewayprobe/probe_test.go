@@ -19,7 +19,8 @@ import (
 // hookHost is where the receiver is in these tests; the mock delivers to it in memory.
 const hookHost = "probe.example"
 
-// probe runs the probe against a mock whose clock runs with the bubble's.
+// probe runs the probe against a mock whose clock follows that of the synctest
+// bubble.
 func probe(t *testing.T, cfg gatewayprobe.Config, opts ...mockserver.Option) *gatewayprobe.Report {
 	t.Helper()
 	return probeWith(t, cfg, nil, nil, opts...)

@@ -16,8 +16,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// saved returns a report after it was written to a file and read back as a
-// profile.
+// saved returns the profile that is read back from a report encoded as JSON.
 func saved(t *testing.T, report *gatewayprobe.Report) gatewayprobe.Profile {
 	t.Helper()
 	text, err := json.Marshal(report)
@@ -48,7 +47,7 @@ func TestAMockWithTheProfileOfARunBehavesAsTheProbedGateway(t *testing.T) {
 	}
 }
 
-// mixture is a gateway that reads every other row as the live dialect does.
+// mixture is a profile in which every other row is read as in the live dialect.
 func mixture() gatewayprobe.Profile {
 	p := gatewayprobe.Profile{Name: "mixture", Readings: map[string]string{}}
 	for i, id := range slices.Sorted(maps.Keys(gatewayprobe.LiveProfile().Readings)) {
@@ -107,7 +106,7 @@ func TestTheTwoDialectsAreProfiles(t *testing.T) {
 		to := mockserver.Run(t, mockserver.WithDialect(row.dialect))
 		snapshot, err := from.Snapshot()
 		require.NoError(t, err)
-		require.NoError(t, to.Restore(snapshot), "the profile is the dialect")
+		require.NoError(t, to.Restore(snapshot), "the profile equals the dialect")
 		synctest.Test(t, func(t *testing.T) {
 			report := probe(t, gatewayprobe.Config{Profile: row.profile, Only: rowsOfTheDialects()}, mockserver.WithDialect(row.dialect))
 			assert.Empty(t, differing(report))

@@ -20,7 +20,7 @@ type Report struct {
 	Gateway  string    `json:"gateway"`  // its base URL
 	Started  time.Time `json:"started"`  // wall time
 	Ended    time.Time `json:"ended"`    // wall time
-	Requests int       `json:"requests"` // sent in all
+	Requests int       `json:"requests"` // total sent
 	Results  []Result  `json:"results"`  // in the order of docs/assumptions.md
 }
 
@@ -40,18 +40,18 @@ type Result struct {
 	Claim   string  `json:"claim"` // the row's text
 	Verdict Verdict `json:"verdict"`
 
-	// Reading is how the gateway reads the row: "assumed" as the row says, in a row of
-	// the dialects "document" or "live", or a description of its behavior.
+	// Reading is how the gateway behaves: "assumed" if as the row says, "document" or
+	// "live" in a row where the dialects differ, or else a description.
 	Reading string `json:"reading,omitzero"`
 
-	// Expected is the reading with which a differing gateway was compared.
+	// Expected is the reading that the gateway was compared with, if it differs.
 	Expected string `json:"expected,omitzero"`
 
 	// NotReproduced reports that the mock gateway has no setting for the reading, so
 	// mockserver.WithProfile ignores it.
 	NotReproduced bool `json:"not_reproduced,omitzero"`
 
-	Why       string     `json:"why,omitzero"` // the probe can't tell
+	Why       string     `json:"why,omitzero"` // the reason why the probe can't tell
 	Exchanges []Exchange `json:"exchanges,omitzero"`
 }
 
@@ -159,7 +159,7 @@ func (p *probe) hide(text string) string {
 	return p.identity.ReplaceAllString(spec.MaskCardNumbers(text), masking.Masked)
 }
 
-// identity matches API keys, card tokens, phones, CPF and CNPJ in text.
+// identity matches API keys, card tokens, phone numbers, CPF and CNPJ in text.
 const identity = `\bpg(?:ct|pm)_\w+|\b\d{11,14}\b|\bsk_(?:live|test)_\w+|\b\d{3}\.\d{3}\.\d{3}-\d{2}\b|\b\d{2}\.\d{3}\.\d{3}/\d{4}-\d{2}\b`
 
 // personal reports whether a member contains personal data. Lists return resources of

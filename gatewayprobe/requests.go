@@ -17,7 +17,7 @@ func requestExperiments() map[string]experiment {
 			id := t.uuid()
 			r := t.setup(t.get(transactions+"?limit=1", "X-Request-Id", id))
 			t.want(r.header.Get("X-Request-Id") == id, "the header is not echoed")
-			t.want(r.text("requestId") == id, "requestId is not the header that was sent")
+			t.want(r.text("requestId") == id, "requestId is not the value that was sent")
 			own := t.setup(t.get(transactions + "?limit=1"))
 			t.want(own.text("requestId") != "" && own.text("requestId") == own.header.Get("X-Request-Id"), "requestId and X-Request-Id differ")
 			bad := t.get(transactions+"/"+unknownID, "X-Request-Id", id)
@@ -31,7 +31,7 @@ func requestExperiments() map[string]experiment {
 			t.want(t.echo(longest) == longest, "128 characters are not echoed")
 			for _, id := range []string{longest + "p", "two words"} {
 				got := t.echo(id)
-				t.want(got != id && got != "", "%d characters such as %.9q are echoed, or no id is made", len(id), id)
+				t.want(got != id && got != "", "%d characters such as %.9q are echoed, or no id is generated", len(id), id)
 			}
 			return assumed
 		}},
@@ -115,7 +115,7 @@ func requestExperiments() map[string]experiment {
 			}
 			return assumed
 		}},
-		"empty-texts": {does: "creates a transfer whose description and a customer whose phone is empty", run: func(t *trial) string {
+		"empty-texts": {does: "creates a transfer with an empty description and a transaction with an empty buyer.phone", run: func(t *trial) string {
 			r := t.accepts(t.transfer(t.payout("description", "")), "an empty description")
 			t.want(r.null("data.description"), "an empty description is returned as %v", r.at("data.description"))
 			r = t.accepts(t.post(transactions, t.charge("ip_address", nil, "buyer.phone", "")), "an empty buyer.phone")
@@ -164,10 +164,10 @@ func requestExperiments() map[string]experiment {
 			t.make(t.charge())
 			first := t.setup(t.get(transactions + "?limit=2")).ids()
 			ids := t.accepts(t.get(transactions+"?limit=2&direction=prev"), "direction=prev without a cursor").ids()
-			t.want(slices.Equal(ids, first), "it is not the first page")
+			t.want(slices.Equal(ids, first), "it does not return the first page")
 			return assumed
 		}},
-		"malformed-json": {does: "sends bodies that are not JSON objects with unique names", run: func(t *trial) string {
+		"malformed-json": {does: "sends malformed JSON, an array, and an object with a duplicate name", run: func(t *trial) string {
 			for _, body := range []raw{`{"amount":`, `[]`, `{"amount":1,"amount":2}`} {
 				r := t.post(transactions, body)
 				t.want(r.status == http.StatusBadRequest && r.code() == "MALFORMED_JSON", "%s: %s", string(body), r.summary())
@@ -196,13 +196,13 @@ func requestExperiments() map[string]experiment {
 			return assumed
 		}},
 		"two-credentials": {does: "sends the key as Bearer and another as apiKey", run: func(t *trial) string {
-			r := t.told(t.try(http.MethodGet, transactions+"?limit=1", nil, "apiKey", "sk_test_gatewayprobe"))
+			r := t.conclusive(t.try(http.MethodGet, transactions+"?limit=1", nil, "apiKey", "sk_test_gatewayprobe"))
 			t.status(r, http.StatusUnauthorized, "two credentials that differ")
 			return assumed
 		}},
 		"v1-credential": {does: "reads the v1 balance with Bearer and with apiKey", run: func(t *trial) string {
 			t.setup(t.v1(http.MethodGet, "/v1/account/balance", nil))
-			t.status(t.told(t.try(http.MethodGet, "/v1/account/balance", nil)), http.StatusUnauthorized, "Bearer on v1")
+			t.status(t.conclusive(t.try(http.MethodGet, "/v1/account/balance", nil)), http.StatusUnauthorized, "Bearer on v1")
 			return assumed
 		}},
 		"environment": {does: "sends an invented production key", run: func(t *trial) string {
@@ -215,7 +215,7 @@ func requestExperiments() map[string]experiment {
 
 // login lists transactions with another credential.
 func (t *trial) login(authorization string) response {
-	return t.told(t.try(http.MethodGet, transactions+"?limit=1", nil, "Authorization", authorization))
+	return t.conclusive(t.try(http.MethodGet, transactions+"?limit=1", nil, "Authorization", authorization))
 }
 
 func basic(user, password string) string {
@@ -274,17 +274,17 @@ func listCursors(t *trial) string {
 	one := t.setup(t.get(query + "&limit=1"))
 	_, next := t.cursors(one, false, true, "the first page")
 	two := t.setup(t.get(query + "&limit=1&cursor=" + url.QueryEscape(next)))
-	t.want(slices.Equal(two.ids(), []string{t.id(first)}), "the second page has other transactions than the older one")
+	t.want(slices.Equal(two.ids(), []string{t.id(first)}), "the second page does not have exactly the older transaction")
 	prev, _ := t.cursors(two, true, false, "the last page")
 	back := t.setup(t.get(query + "&limit=1&direction=prev&cursor=" + url.QueryEscape(prev)))
-	t.want(slices.Equal(back.ids(), one.ids()), "direction=prev from the second page is not the first page")
+	t.want(slices.Equal(back.ids(), one.ids()), "direction=prev from the second page does not return the first page")
 	return assumed
 }
 
 // cursors checks which cursors of a page are null, and that the total is 2.
 func (t *trial) cursors(r response, hasPrev, hasNext bool, page string) (prev, next string) {
 	total, _ := r.member("total")
-	t.want(total == 2.0, "%s has a total of %v, not of all matches", page, total)
+	t.want(total == 2.0, "%s has a total of %v, not 2", page, total)
 	p, foundPrev := r.member("prev_cursor")
 	n, foundNext := r.member("next_cursor")
 	t.want(foundPrev && (p != nil) == hasPrev, "prev_cursor of %s is null: %v", page, p == nil)
@@ -302,10 +302,10 @@ func idempotencyKeys(t *trial) string {
 		t.cannotTell("the gateway ignores Idempotency-Key, see D16")
 	}
 	t.want(second.header.Get("X-Request-Id") == "probe-replay", "a replay does not have its own X-Request-Id")
-	t.want(string(first.body) == string(second.body), "a replay has another body than the stored response")
+	t.want(string(first.body) == string(second.body), "a replay has a different body than the first response")
 	spaced := raw(" " + strings.ReplaceAll(string(t.encoded(body)), `,"`, `, "`))
 	third := t.accepts(t.post(transactions, spaced, "Idempotency-Key", key), "the body with other white space")
-	t.want(t.id(third) == t.id(first), "white space makes another body")
+	t.want(t.id(third) == t.id(first), "the body with other white space counts as a different one")
 	other := t.put(transactions+"/"+t.id(first), object{"status": "paid"}, "Idempotency-Key", key)
 	t.status(other, http.StatusConflict, "the key on another path")
 	t.want(t.post(transactions, t.charge(), "Idempotency-Key", strings.Repeat("k", 256)).invalid(), "a key of 256 characters is accepted")

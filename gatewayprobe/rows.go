@@ -14,7 +14,7 @@ func experiments() map[string]experiment {
 	return all
 }
 
-// reasons has the reasons why the other rows can't be tested from outside.
+// reasons returns why each of the other rows can't be tested from outside.
 func reasons() map[string]string {
 	const (
 		sdkClient = "it is about this project's client, not about the gateway"
@@ -22,8 +22,8 @@ func reasons() map[string]string {
 		mock      = "it is about the mock gateway itself"
 		testCards = "it is about the mock gateway's test tokens"
 		page      = "it is about the mock gateway's checkout page"
-		renewals  = "it needs time: only renewals show it"
-		bank      = "it needs a payer with a bank"
+		renewals  = "only renewals show it, and the probe can't wait for one"
+		bank      = "it needs a payer with a bank account"
 		endpoint  = "it needs a registered webhook endpoint: subscriptions have no notify_url"
 		urls      = "testing it would replace the account's webhook URLs, which no route returns"
 	)

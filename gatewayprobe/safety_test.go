@@ -29,8 +29,8 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func never(t *testing.T) *http.Client {
 	t.Helper()
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		t.Errorf("%s %s is sent", r.Method, r.URL)
-		return nil, errors.New("nothing may be sent")
+		t.Errorf("unexpected request: %s %s", r.Method, r.URL)
+		return nil, errors.New("unexpected request")
 	})}
 }
 
@@ -105,7 +105,7 @@ func TestNothingIsCreatedAtAGatewayThatIsNotASandbox(t *testing.T) {
 	cfg := gatewayprobe.Config{
 		BaseURL: mockserver.BaseURL, Key: gateway.NewSecret("token_of_an_operator"), KnownSandbox: true,
 		HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			r.Header.Set("Authorization", "Bearer "+gw.Key()) // a proxy that brings its own key
+			r.Header.Set("Authorization", "Bearer "+gw.Key()) // a proxy that adds its own key
 			return gw.Transport().RoundTrip(r)
 		})},
 	}
@@ -169,7 +169,7 @@ func TestTheRateAndTheNumberOfRequestsAreBounded(t *testing.T) {
 		assert.GreaterOrEqual(t, time.Since(begin), 5*time.Second)
 		last := report.Results[len(report.Results)-1]
 		assert.Equal(t, gatewayprobe.CannotTell, last.Verdict)
-		assert.Equal(t, "the run's limit of requests is reached", last.Why)
+		assert.Equal(t, "the run has reached its request limit", last.Why)
 	})
 }
 
@@ -254,7 +254,7 @@ func TestWithoutAReceiverWebhookRowsAreInconclusive(t *testing.T) {
 	assert.Contains(t, report.Results[0].Why, "receiver")
 }
 
-// A gateway must not send control characters to the terminal.
+// A gateway must not be able to send control characters to the terminal.
 func TestAReadingContainsNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

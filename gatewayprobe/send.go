@@ -30,7 +30,7 @@ type probe struct {
 	next     time.Time // when the next request may be sent
 	tokens   map[string][]string
 	identity *regexp.Regexp
-	tidying  bool // cleanup ignores the limit of requests
+	tidying  bool // cleanup ignores the request limit
 }
 
 const (
@@ -87,7 +87,7 @@ func checkTarget(cfg Config) (*url.URL, error) {
 	base, err := url.Parse(cfg.BaseURL)
 	switch {
 	case err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" || strings.Trim(base.Path, "/") != "":
-		return nil, errors.New("BaseURL must be a URL without path and query, such as https://sandbox.gateway.example")
+		return nil, errors.New("BaseURL must be a URL without a path or query, such as https://sandbox.gateway.example")
 	case base.Scheme != "https" && (base.Scheme != "http" || !loopback(base.Hostname())):
 		return nil, errors.New("BaseURL must be https, or http to a loopback host")
 	case key == "" || strings.ContainsAny(key, " \t\r\n"):
@@ -96,7 +96,7 @@ func checkTarget(cfg Config) (*url.URL, error) {
 		return nil, fmt.Errorf("%w: the key begins with sk_live_", ErrNotSandbox)
 	case cfg.KnownSandbox:
 	case !strings.HasPrefix(key, "sk_test_"):
-		return nil, fmt.Errorf("%w: the key does not begin with sk_test_; set KnownSandbox if it is a sandbox's", ErrNotSandbox)
+		return nil, fmt.Errorf("%w: the key does not begin with sk_test_; set KnownSandbox if it belongs to a sandbox", ErrNotSandbox)
 	case !sandboxHost(base.Hostname()):
 		return nil, fmt.Errorf("%w: the host name %s does not identify a sandbox; set KnownSandbox if it is one", ErrNotSandbox, base.Hostname())
 	}
@@ -134,7 +134,7 @@ type response struct {
 	status int
 	header http.Header
 	body   []byte
-	value  any // the body as JSON; nil if it is none
+	value  any // the body as JSON; nil if it is not JSON
 	err    error
 	sent   string // method and path, for messages
 }
@@ -218,7 +218,7 @@ func plain(err error) error {
 	return err
 }
 
-var errBudget = errors.New("the run's limit of requests is reached")
+var errBudget = errors.New("the run has reached its request limit")
 
 // wait returns when the next request may be sent.
 func (p *probe) wait(ctx context.Context) error {

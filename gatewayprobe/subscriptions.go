@@ -39,7 +39,7 @@ func subscriptionExperiments() map[string]experiment {
 			t.status(t.subscribe(body), http.StatusConflict, "another body")
 			return assumed
 		}},
-		"subscription-required": {does: "creates subscriptions without one of four members each", run: func(t *trial) string {
+		"subscription-required": {does: "creates subscriptions, each without one of four members", run: func(t *trial) string {
 			for _, name := range []string{"customer_id", "amount", "interval"} {
 				t.rejects(t.subscribe(edit(t.plan(), []any{name, absent{}})), name, "without "+name)
 			}
@@ -76,7 +76,7 @@ func subscriptionExperiments() map[string]experiment {
 		}},
 		"authorisation-life": {does: "checks the expiration of a Pix Automatico's authorization", run: func(t *trial) string {
 			r := t.setup(t.subscribe(t.plan()))
-			t.lives(r, "data.createdAt", "data.authorization.expiration_date", 24*time.Hour, "an authorization")
+			t.lasts(r, "data.createdAt", "data.authorization.expiration_date", 24*time.Hour, "an authorization")
 			t.want(r.text("data.authorization.status") == "pending", "its status is %v", r.at("data.authorization.status"))
 			return assumed
 		}},

@@ -76,11 +76,11 @@ func transactionExperiments() map[string]experiment {
 		}},
 		"pix-life": {does: "checks the expirations of a Pix charge, a voucher and a 3-D Secure challenge", run: func(t *trial) string {
 			_, pix := t.make(t.charge())
-			t.lives(pix, "data.created_at", "data.pix.expiration_date", 24*time.Hour, "a Pix charge")
+			t.lasts(pix, "data.created_at", "data.pix.expiration_date", 24*time.Hour, "a Pix charge")
 			_, voucher := t.make(t.voucher())
-			t.lives(voucher, "data.created_at", "data.voucher.expiration_date", 72*time.Hour, "a voucher")
+			t.lasts(voucher, "data.created_at", "data.voucher.expiration_date", 72*time.Hour, "a voucher")
 			card := t.charged(t.post(transactions, t.card("3ds")), "3ds")
-			t.lives(card, "data.created_at", "data.next_action.expires_at", 15*time.Minute, "a challenge")
+			t.lasts(card, "data.created_at", "data.next_action.expires_at", 15*time.Minute, "a challenge")
 			return assumed
 		}},
 		"transaction-filters": {does: "finds one transaction by each filter of the list", run: transactionFilters},
@@ -129,7 +129,7 @@ func transactionExperiments() map[string]experiment {
 			t.set(path, "paid")
 			fee := 10000 - t.setup(t.get(path)).int("data.fee.net_amount")
 			if fee == 0 {
-				t.cannotTell("a payment costs nothing here, see transaction-fee")
+				t.cannotTell("this gateway charges no fee, see transaction-fee")
 			}
 			t.setup(t.put(path+"/refund", object{}))
 			lost := before - t.balance()
@@ -158,9 +158,9 @@ func transactionExperiments() map[string]experiment {
 			path, _ := t.make(t.charge())
 			t.set(path, "paid")
 			first := t.setup(t.get(path))
-			t.accepts(t.put(path, object{"status": "paid"}), "the state that it is in")
+			t.accepts(t.put(path, object{"status": "paid"}), "the current state")
 			again := t.setup(t.get(path))
-			t.want(again.text("data.paid_at") == first.text("data.paid_at"), "setting the state that it is in changes paid_at")
+			t.want(again.text("data.paid_at") == first.text("data.paid_at"), "setting the current state changes paid_at")
 			t.set(path, "partially_refunded")
 			half := t.setup(t.get(path)).int("data.refunded_amount")
 			t.want(half == 500, "partially_refunded refunds %d of 1000", half)
@@ -170,7 +170,7 @@ func transactionExperiments() map[string]experiment {
 			path, _ := t.make(t.charge())
 			before := t.setup(t.get(path)).header.Get("Etag")
 			t.want(before != "", "a transaction has no ETag")
-			t.want(t.setup(t.get(path)).header.Get("Etag") == before, "two reads of one state have two ETags")
+			t.want(t.setup(t.get(path)).header.Get("Etag") == before, "two reads without a change between them have different ETags")
 			t.set(path, "paid")
 			t.want(t.setup(t.get(path)).header.Get("Etag") != before, "the ETag is the same after a transition")
 			return assumed
@@ -189,14 +189,14 @@ func dueDays(digits string) []string {
 	return []string{base.AddDate(0, 0, n).Format(time.DateOnly), base.AddDate(0, 0, n+9000).Format(time.DateOnly)}
 }
 
-// lives checks the time between two timestamps, to within a minute.
-func (t *trial) lives(r response, from, to string, want time.Duration, what string) {
+// lasts checks the time between two timestamps, to within a minute.
+func (t *trial) lasts(r response, from, to string, want time.Duration, what string) {
 	begin, end := r.time(from), r.time(to)
 	if begin.IsZero() || end.IsZero() {
 		t.cannotTell("%s and %s are not both timestamps", from, to)
 	}
 	got := end.Sub(begin)
-	t.want((got-want).Abs() <= time.Minute, "%s lives %v, not %v", what, got.Round(time.Second), want)
+	t.want((got-want).Abs() <= time.Minute, "%s expires after %v, not %v", what, got.Round(time.Second), want)
 }
 
 func transactionFilters(t *trial) string {
@@ -238,7 +238,7 @@ func transactionFilters(t *trial) string {
 func kindOf(value string, r response) string {
 	switch {
 	case value == r.text("data.created_at"):
-		return "its moment"
+		return "its timestamp"
 	case len(value) == len(time.DateOnly) && strings.Count(value, "-") == 2:
 		return "its day"
 	}

@@ -11,7 +11,7 @@ import (
 // transferExperiments test the rows of "Transfers and balance".
 func transferExperiments() map[string]experiment {
 	return map[string]experiment{
-		"transfer-required": {does: "creates transfers without one of three members each", run: func(t *trial) string {
+		"transfer-required": {does: "creates transfers, each without one of three members", run: func(t *trial) string {
 			for _, name := range []string{"pix_key_type", "pix_key_value", "amount"} {
 				t.rejects(t.transfer(t.payout(name, absent{})), name, "without "+name)
 			}

@@ -89,14 +89,14 @@ func (t *trial) try(method, target string, body any, header ...string) response 
 	return r
 }
 
-// call is try for requests that the gateway accepts or rejects for their content.
+// call is try for a request with a valid credential, whose 401 is inconclusive.
 func (t *trial) call(method, target string, body any, header ...string) response {
-	return t.told(t.try(method, target, body, header...), http.StatusUnauthorized)
+	return t.conclusive(t.try(method, target, body, header...), http.StatusUnauthorized)
 }
 
-// told ends an experiment if a response is inconclusive: the gateway failed,
+// conclusive ends an experiment if a response is inconclusive: the gateway failed,
 // limits the rate, does not allow the request, or returned one of more statuses.
-func (t *trial) told(r response, more ...int) response {
+func (t *trial) conclusive(r response, more ...int) response {
 	switch {
 	case errors.Is(r.err, errBudget):
 		t.cannotTell("%v", errBudget)
@@ -133,7 +133,7 @@ func (t *trial) want(holds bool, format string, args ...any) {
 	}
 }
 
-// setup ends an experiment that can't continue without a success.
+// setup ends an experiment unless a request that the rest of it needs succeeded.
 func (t *trial) setup(r response) response {
 	if !r.ok() {
 		t.cannotTell("%s, which the experiment needs, returned %s", r.sent, r.summary())
@@ -173,7 +173,8 @@ func either(r response, inDocument, inLive bool) string {
 	return r.summary()
 }
 
-// accepted is the reading of a rule that one of the dialects has.
+// accepted returns by, the dialect that accepts the request, if the gateway accepted it,
+// or the other dialect if it rejected the field.
 func accepted(r response, field, by string) string {
 	other := document
 	if by == document {
@@ -312,7 +313,7 @@ func (t *trial) payout(members ...any) object {
 	return edit(object{"pix_key_type": "EMAIL", "pix_key_value": "probe@example.com", "amount": 1000, "external_ref": t.ref()}, members)
 }
 
-// transfer posts a transfer and cancels it in the end.
+// transfer posts a transfer and cancels it at the end.
 func (t *trial) transfer(body any) response {
 	r := t.post(transfers, body)
 	if id := r.text("data.id"); r.ok() && id != "" {
@@ -345,7 +346,7 @@ func (t *trial) cardPlan(outcome string, members ...any) object {
 	return edit(t.plan("payment_method", "credit_card", "token", t.token(outcome)), members)
 }
 
-// subscribe posts a subscription and cancels it in the end.
+// subscribe posts a subscription and cancels it at the end.
 func (t *trial) subscribe(body any) response {
 	r := t.post(subscriptions, body)
 	if id := r.text("data.id"); r.ok() && id != "" {
@@ -370,11 +371,11 @@ func (t *trial) link(body object) string {
 	return "/v2/checkout/" + slug
 }
 
-// v1 sends a request to the legacy surface, which needs its own header and may not be
-// enabled for a key.
+// v1 sends a request to a v1 endpoint. These need their own header and may not be
+// enabled for the key.
 func (t *trial) v1(method, target string, body any) response {
 	r := t.try(method, target, body, "Authorization", "", "apiKey", t.probe.cfg.Key.Reveal())
-	return t.told(r, http.StatusUnauthorized, http.StatusNotFound)
+	return t.conclusive(r, http.StatusUnauthorized, http.StatusNotFound)
 }
 
 // balance reads the account's balance.

@@ -15,7 +15,7 @@ import (
 )
 
 // Receiver receives the webhooks of a run. Serve it at [Config.WebhookURL]; each
-// experiment appends its own path to that URL. The zero value is ready.
+// experiment appends its own path to that URL. The zero value is ready to use.
 type Receiver struct {
 	mu    sync.Mutex
 	hooks map[string]*hook
@@ -171,8 +171,8 @@ func webhookExperiments() map[string]experiment {
 			list := t.retried(http.StatusServiceUnavailable)
 			first, second := list[0].event, list[1].event
 			t.want(first.text("id") != "", "an event has no id")
-			t.want(first.text("id") == second.text("id"), "a second delivery has another id")
-			t.want(string(first.body) == string(second.body), "a second delivery has other bytes")
+			t.want(first.text("id") == second.text("id"), "the second delivery has a different id")
+			t.want(string(first.body) == string(second.body), "the second delivery has a different body")
 			return assumed
 		}},
 		"delivery-schedule": {does: "fails the first delivery of an event and waits for the second", run: func(t *trial) string {

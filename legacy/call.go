@@ -30,7 +30,7 @@ func (c *Client) do(ctx context.Context, op *spec.Operation, path string, in, ou
 }
 
 // validate checks params in their encoded form. A loopback URL may be plain http:
-// whether the gateway can reach it, only the gateway can tell.
+// only the gateway can tell whether it can reach that URL.
 func validate(params any, rule spec.Rule) error {
 	body, err := wire.Encode(params)
 	if err != nil {
