@@ -285,7 +285,7 @@ func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := newSeller(t, mugs)
 	p := s.visit(device{noScript: true, width: 360})
-	assert.False(t, eval[bool](p, "document.querySelector('.only-voucher').checkVisibility()"), "shown by CSS alone")
+	assert.False(t, eval[bool](p, "document.querySelector('.only-voucher').checkVisibility()"), "CSS alone hides the voucher's fields")
 	p.submitOrder()
 	p.expectErrors()
 	assert.Equal(t, 2, p.count(".error"))

@@ -248,7 +248,8 @@ func (l log) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// plain removes control sequences from an untrusted string.
+// plain quotes an untrusted string that contains unprintable characters, such as
+// control sequences.
 func plain(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)

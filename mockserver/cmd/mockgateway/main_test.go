@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 const asMain = "RUN_AS_MOCKGATEWAY=1"
 
-// process is a running process.
+// process is a gateway that runs as a separate process.
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd

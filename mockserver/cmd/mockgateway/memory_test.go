@@ -24,9 +24,9 @@ func TestTheProcessKeepsItsMemoryLimit(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write(bytes.Repeat([]byte("x"), 512))
 	})
-	size, refusals := 20_000, 300 // resources of 20 kB; rejections that overflow the journal's 2 MiB several times
+	size, rejections := 20_000, 300 // resources of 20 kB; rejections that overflow the journal's 2 MiB several times
 	if os.Getenv("FULL_SIZE") != "" {
-		size, refusals = 4_000, 1_200
+		size, rejections = 4_000, 1_200
 	}
 	large := strings.Replace(pix(""), `"external_ref":""`, `"metadata":"`+strings.Repeat("m", size)+`"`, 1)
 	for name, fill := range map[string]struct {
@@ -34,16 +34,16 @@ func TestTheProcessKeepsItsMemoryLimit(t *testing.T) {
 		body string
 		want int
 	}{
-		"resources":        {body: large, want: http.StatusInsufficientStorage},
-		"refused requests": {body: `{"x":"` + strings.Repeat("x", 60<<10) + `"}`, want: http.StatusBadRequest},
-		"webhooks":         {args: []string{"-webhook", failing}, body: large, want: http.StatusInsufficientStorage},
+		"resources":         {body: large, want: http.StatusInsufficientStorage},
+		"rejected requests": {body: `{"x":"` + strings.Repeat("x", 60<<10) + `"}`, want: http.StatusBadRequest},
+		"webhooks":          {args: []string{"-webhook", failing}, body: large, want: http.StatusInsufficientStorage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := start(t, append(fill.args, "-memory", "16", "-log", "off", "-clock", "manual")...)
 			last := 0
 			for n := 0; n < 20_000 && last != http.StatusInsufficientStorage; n++ {
-				if last == http.StatusBadRequest && n > refusals {
+				if last == http.StatusBadRequest && n > rejections {
 					break
 				}
 				var err error

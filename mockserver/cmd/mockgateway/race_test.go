@@ -2,5 +2,6 @@
 
 package main
 
-// raceDetector multiplies the memory of the process.
+// raceDetector reports whether the race detector is on. It multiplies the memory
+// of the process.
 const raceDetector = true

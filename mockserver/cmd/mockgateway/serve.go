@@ -91,8 +91,8 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 	return nil
 }
 
-// reachable returns an address under which a client of this machine reaches a
-// listener: one that listens on every address is reached on loopback.
+// reachable returns the address at which clients on this machine can reach a
+// listener: a loopback address if it listens on all of them.
 func reachable(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {

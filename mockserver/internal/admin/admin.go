@@ -1,8 +1,8 @@
-// Package admin is the control plane under /__mock, with which tests in any
-// language control the gateway.
+// Package admin implements the control plane under /__mock, which lets tests in
+// any language control the gateway.
 //
-// To add a call: a [Shape] next to similar ones and a handler, which returns the
-// value of {"data": …}; an example in docs/mockgateway.md.
+// To add a call, add a [Shape] next to similar ones, a handler that returns the
+// value of {"data": …}, and an example in docs/mockgateway.md.
 package admin
 
 import (
@@ -51,7 +51,7 @@ type Config struct {
 	// "transactions/pay", and Control performs one of them.
 	Controls []string
 	Control  func(key, control, id string, count int) error
-	// SetLegacyStatus sets a state of a v1 payment.
+	// SetLegacyStatus sets the state of a v1 payment.
 	SetLegacyStatus func(key, id, status string) error
 	// Down makes the gateway unreachable, or reachable again.
 	Down func(down bool)

@@ -54,7 +54,7 @@ type resetView struct {
 	Reset bool `json:"reset"`
 }
 
-// reset empties the caller's account: records, webhooks, endpoints, faults and
+// reset empties the caller's account: resources, webhooks, endpoints, faults and
 // journal. The clock does not change.
 func (p *Plane) reset(c *call) (any, error) {
 	if refusal := p.cfg.Store.Account(c.key).Reset(); refusal != nil {
@@ -199,7 +199,7 @@ func (p *Plane) control(c *call, resource, action string) (any, error) {
 
 // after returns a resource as the interface returns it.
 func (p *Plane) after(c *call, path string) (any, error) {
-	ctx := context.WithoutCancel(c.r.Context()) // the change is done: report it, even if the caller has left
+	ctx := context.WithoutCancel(c.r.Context()) // the change has been made: report it even if the caller has disconnected
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
 	if err != nil {
 		return nil, err

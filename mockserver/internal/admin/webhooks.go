@@ -293,12 +293,12 @@ func (p *Plane) holding(c *call, holding bool) holdView {
 	return v
 }
 
-// release delivers the named ones in their order, or all, and returns when they
-// have been delivered.
 type releaseBody struct {
 	IDs []string `json:"ids,omitzero"` // of deliveries, in the order in which they are sent; without it all are sent and the hold ends
 }
 
+// release sends the given deliveries in their order, or all of them, and returns
+// after an attempt of each.
 func (p *Plane) release(c *call) (any, error) {
 	var in releaseBody
 	if err := c.decode(&in); err != nil {

@@ -35,9 +35,9 @@ type action struct {
 
 // field is a member of the call's body. The name says how its text is written as
 // JSON: "s.reason" is a string, "n.amount" a number, "b.next" true, "l.events" a
-// list of the words in it; "h.headers" an object of its lines "Name: value";
-// "x.body" a string that is kept to the last space; "q.kind" is a parameter of the query, and "body" the
-// whole body. An empty field is not sent.
+// list of the words in it, "t.to" a UTC time; "h.headers" an object of its lines
+// "Name: value"; "x.body" a string whose whitespace is kept; "q.kind" is a query
+// parameter, and "body" the whole body. An empty field is not sent.
 type field struct {
 	Name, Label, Value string
 
@@ -48,8 +48,8 @@ type field struct {
 	Min         string
 }
 
-// The maximum length of a form is that of a control plane body; with a
-// snapshot it is that of a large server's.
+// maxForm is the maximum length of a form, twice that of a control plane body, and
+// maxUpload that of a form with a file, such as the snapshot of a large server.
 const (
 	maxForm   = 2 << 20
 	maxUpload = 1 << 30
@@ -257,7 +257,7 @@ func valueOf(kind, text string, all []string) (jsontext.Value, error) {
 		return value, nil
 	case "b":
 		return jsontext.Value("true"), nil
-	case "t": // a local time of the virtual clock's zone, as browsers send it
+	case "t": // a UTC time, which browsers send without a zone
 		if len(text) == len("2006-01-02T15:04") {
 			text += ":00"
 		}

@@ -1,4 +1,4 @@
-// Package console has the mock gateway's web pages. They show what happened
+// Package console serves the mock gateway's web pages. They show what happened
 // and why, and have a button for every action of the control plane.
 //
 // It changes nothing itself: a form becomes an in-memory call of the control
@@ -304,7 +304,7 @@ func (rq *request) frame(section string) *frame {
 	f := &frame{
 		Base: rq.base, Events: admin.Prefix + "/events?" + query("account", rq.cfg.Name(rq.key)), Token: rq.token.issue(), Back: rq.r.URL.RequestURI(),
 		Account: masked(rq.key), Now: rq.cfg.Clock.Now(), Environment: "production", Dialect: "document",
-		Note: rq.takeNote(), Sections: sections(),
+		Note: rq.findNote(), Sections: sections(),
 	}
 	if rq.cfg.Sandbox {
 		f.Environment = "sandbox"

@@ -73,19 +73,19 @@ func (t tokens) giveBack(token string) {
 	delete(t.used.seen, token)
 }
 
-// note is a message that the next page shows once.
+// note is a message that the next page shows.
 type note struct {
 	Text string
 	Curl string // the same action as a command
 }
 
-// notes are the messages that no page has shown yet.
+// notes are the latest messages.
 type notes struct {
 	byID map[string]note
 	ring []string
 }
 
-// maxNotes is how many messages may wait.
+// maxNotes is how many messages are kept.
 const maxNotes = 64
 
 // addNote keeps a message and returns its name.
@@ -105,9 +105,8 @@ func (c *Console) addNote(n note) string {
 	return id
 }
 
-// takeNote returns and removes the message that the URL names, nil if there is
-// none.
-func (rq *request) takeNote() *note {
+// findNote returns the message that the URL names, or nil if there is none.
+func (rq *request) findNote() *note {
 	id := rq.r.URL.Query().Get("note")
 	if id == "" {
 		return nil

@@ -30,7 +30,7 @@
       const text = await response.text();
       if (response.ok && !busy()) { replace(new DOMParser().parseFromString(text, "text/html")); }
       say("Live");
-    } catch { /* the gateway is gone; the stream connects again */ }
+    } catch { /* the gateway is unreachable; the event stream reconnects */ }
     loading = false;
     if (again) { again = false; schedule(300); }
   };
@@ -60,7 +60,7 @@
 
   const clock = (stamp) => (stamp || "").slice(0, 19).replace("T", " ");
 
-  // What an event says, in a line.
+  // Formats an event of each type as one line.
   const lines = {
     request: (e) => `${e.status || "no response"} ${e.method} ${e.path} ${e.code || ""}`,
     control: (e) => `${e.status} ${e.method} ${e.path} ${e.code || ""}`,
