@@ -29,7 +29,7 @@ func TestAPixCodeThatExpires(t *testing.T) {
 
 func TestAMemberPaysEveryMonth(t *testing.T) {
 	t.Parallel()
-	s, gw := open(t) // its clock says 4 January 2027, unless WithStart sets it
+	s, gw := open(t) // its clock starts at 4 January 2027, unless WithStart sets it
 	ana, err := gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 	require.NoError(t, err)
 	membership, err := s.Join(t.Context(), ana.ID, "pgct_ok")
