@@ -85,6 +85,7 @@ func (s *Sender) worker() {
 		q.jobs = q.jobs[1:]
 		s.done(j, a)
 		s.emit(j.d, a, r.secret)
+		s.next(j) // after emit: whoever waits for the delivery finds its event
 		if len(q.jobs) > 0 {
 			s.ready = append(s.ready, q)
 		} else {
@@ -94,7 +95,7 @@ func (s *Sender) worker() {
 	s.workers--
 }
 
-// done records an attempt and queues or schedules the next one.
+// done records an attempt, and queues or schedules the delivery's next one.
 func (s *Sender) done(j *job, a Attempt) {
 	d := j.d
 	d.Attempts = append(d.Attempts, a)
@@ -123,7 +124,6 @@ func (s *Sender) done(j *job, a Attempt) {
 	if d.Fault == faults.DuplicateWebhook && len(d.Attempts) == 1 {
 		s.enqueue(&job{d: d})
 	}
-	s.next(j)
 }
 
 // next marks a job as done and queues the jobs that waited for it.
