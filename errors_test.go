@@ -166,6 +166,13 @@ func TestLongErrorBodiesAreBounded(t *testing.T) {
 	assert.Len(t, e.RequestID, 128)
 	assert.Less(t, len(err.Error()), 32<<10)
 	assert.Contains(t, err.Error(), "and 180 more")
+
+	accents := "x" + strings.Repeat("ã", 1<<20) // each limit falls into a character
+	s = play(reply(422, fmt.Sprintf(`{"title":%q}`, accents), "X-Request-Id", accents))
+	_, err = clientOf(t, s).Transactions.Get(t.Context(), orderID)
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, accents[:1023], e.Title)
+	assert.Equal(t, accents[:127], e.RequestID)
 }
 
 // TestSuccessFalse: a response with success=false is an error whatever its HTTP

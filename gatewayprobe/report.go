@@ -12,6 +12,7 @@ import (
 
 	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/truncate"
 )
 
 // Report is the result of a run. It contains no key, document, Pix key, card
@@ -144,10 +145,7 @@ func (p *probe) line(text string) string {
 		}
 		return r
 	}, p.hide(text))
-	if len(text) <= maxLine {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxLine], "") + "…"
+	return truncate.Ellipsis(text, maxLine)
 }
 
 // maxLine is the maximum length of a reading in bytes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,25 @@ func deadAfter(t *testing.T, store webhook.Store) (rx *webhook.Receiver, fail *b
 		responses = append(responses, serve(rx, signed(paid("evt_1", "tx_1"))).Code)
 	}
 	return rx, fail, responses
+}
+
+// A store's column may hold only valid UTF-8.
+func TestALongReasonEndsWithAWholeCharacter(t *testing.T) {
+	t.Parallel()
+	cfg := signedConfig()
+	cfg.Store = newDurable()
+	rx := receiver(t, cfg)
+	text := "x" + strings.Repeat("ã", 1000)
+	webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
+		return webhook.Permanent(errors.New(text))
+	})
+
+	serve(rx, signed(paid("evt_1", "tx_1")))
+
+	dead, err := rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
+	require.NoError(t, err)
+	require.Len(t, dead, 1)
+	assert.Equal(t, text[:499]+"…", dead[0].Reason)
 }
 
 func TestSyncModeGivesUpWithTheGateway(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/truncate"
 )
 
 // Outcome is the outcome of a delivery or of a run of a handler.
@@ -177,13 +179,7 @@ func levelOf(o Outcome) slog.Level {
 const maxReason = 500
 
 // reason returns an error's text, truncated for a log line or a store's row.
-func reason(err error) string {
-	text := err.Error()
-	if len(text) > maxReason {
-		text = text[:maxReason] + "…"
-	}
-	return text
-}
+func reason(err error) string { return truncate.Ellipsis(err.Error(), maxReason) }
 
 func errorAttr(err error) slog.Attr { return slog.String("error", reason(err)) }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/truncate"
 )
 
 // log writes one line per attempt. It logs only the attributes below: no
@@ -44,8 +46,7 @@ func (c *call) log(ctx context.Context, retry bool) {
 // or "". A credential in the id is redacted.
 func (r *Result) RequestID() string {
 	if r.requestID == "" {
-		id := r.Secrets.Hide(r.Header.Get("X-Request-Id"))
-		r.requestID = id[:min(len(id), 128)]
+		r.requestID = truncate.Text(r.Secrets.Hide(r.Header.Get("X-Request-Id")), 128)
 	}
 	return r.requestID
 }

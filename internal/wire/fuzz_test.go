@@ -26,6 +26,7 @@ func FuzzProblem(f *testing.F) {
 		`{"success":false,"requestId":"r","error":{"message":"m","code":"C"}}`,
 		"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head></html>",
 		"upstream connect error", "", "null", "[1,2", `{"title":"cut`, "\xff\xfe\x00", strings.Repeat(`{"error":`, 50),
+		strings.Repeat("x", 1023) + "ã", `{"title":"` + strings.Repeat("\xffx", 600) + `"}`,
 	} {
 		f.Add([]byte(body), 10)
 	}
@@ -35,6 +36,7 @@ func FuzzProblem(f *testing.F) {
 		assert.LessOrEqual(t, len(whole.Fields), 200)
 		for _, text := range []string{whole.Type, whole.Title, whole.Detail, whole.Instance, whole.Code, whole.RequestID} {
 			assert.LessOrEqual(t, len(text), 1<<10)
+			assert.True(t, utf8.ValidString(text))
 		}
 		if cut >= 0 && cut <= len(body) {
 			part := wire.DecodeProblem(body[:cut])

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/internal/jsonread"
+	"github.com/gateway-go/gateway/internal/truncate"
 )
 
 // Problem is an error body of any shape, decoded as far as possible.
@@ -169,7 +170,7 @@ func (p *Problem) fieldMap(dec *jsontext.Decoder) bool {
 	return eachMember(dec, func(field string) bool {
 		value, err := dec.ReadValue()
 		if err == nil {
-			p.add(Field{Field: truncate(field), Message: strings.Trim(scalarText(value), `[]"`)})
+			p.add(Field{Field: shorten(field), Message: strings.Trim(scalarText(value), `[]"`)})
 		}
 		return err == nil
 	})
@@ -196,9 +197,9 @@ func scalarText(value jsontext.Value) string {
 		return ""
 	case '"':
 		text, _ := jsontext.AppendUnquote(nil, value)
-		return truncate(string(text))
+		return shorten(string(text))
 	default:
-		return truncate(string(value))
+		return shorten(string(value))
 	}
 }
 
@@ -217,12 +218,7 @@ func plainText(body []byte) string {
 		}
 		body = title
 	}
-	return strings.Join(strings.Fields(truncate(string(body))), " ")
+	return strings.Join(strings.Fields(shorten(string(body))), " ")
 }
 
-func truncate(s string) string {
-	if len(s) > maxText {
-		s = s[:maxText]
-	}
-	return strings.ToValidUTF8(s, "�")
-}
+func shorten(s string) string { return truncate.Text(s, maxText) }

@@ -3,6 +3,8 @@ package console
 import (
 	"net/url"
 	"strings"
+
+	"github.com/gateway-go/gateway/internal/truncate"
 )
 
 // account reads the account at the beginning of a path, "~acct_3f2a91bc/requests", and
@@ -40,7 +42,7 @@ func masked(key string) string {
 	}
 	for _, prefix := range [...]string{"sk_test_", "sk_live_"} {
 		if name, found := strings.CutPrefix(key, prefix); found {
-			return prefix + name[:min(4, len(name)/2)] + "…"
+			return prefix + truncate.Text(name, min(4, len(name)/2)) + "…"
 		}
 	}
 	return "…"

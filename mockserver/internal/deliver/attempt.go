@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/webhook"
@@ -113,7 +114,7 @@ func (s *Sender) send(r prepared, now time.Time) (status int, response string, e
 	if err != nil {
 		err = fmt.Errorf("the response was cut off: %w", err)
 	}
-	return resp.StatusCode, strings.ToValidUTF8(string(text[:min(len(text), maxRecorded)]), "\uFFFD"), err
+	return resp.StatusCode, truncate.Text(string(text), maxRecorded), err
 }
 
 // sign adds the signature headers, if there is a secret.

@@ -72,6 +72,8 @@ func TestDeliveriesOverTheNetwork(t *testing.T) {
 		switch r.URL.Path {
 		case "/ok":
 			_, _ = w.Write([]byte(`{"received":true}` + strings.Repeat("x", 1000) + "\xff"))
+		case "/accents":
+			_, _ = w.Write([]byte("x" + strings.Repeat("ã", 512)))
 		case "/redirect":
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		default:
@@ -84,6 +86,7 @@ func TestDeliveriesOverTheNetwork(t *testing.T) {
 	assert.True(t, a.OK())
 	assert.True(t, strings.HasPrefix(a.Response, `{"received":true}x`))
 	assert.Len(t, a.Response, 512)
+	assert.Equal(t, "x"+strings.Repeat("ã", 255), deliverTo(t, shop.URL+"/accents").Response)
 
 	a = deliverTo(t, shop.URL+"/redirect")
 	assert.Equal(t, http.StatusTemporaryRedirect, a.Status)

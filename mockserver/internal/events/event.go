@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
@@ -213,13 +213,5 @@ func clean(s string, keys *regexp.Regexp, private []string) string {
 			s = strings.ReplaceAll(s, p, masked)
 		}
 	}
-	s = keys.ReplaceAllString(spec.MaskCardNumbers(s), "$1"+masked)
-	if len(s) <= maxString {
-		return s
-	}
-	end := maxString
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
+	return truncate.Ellipsis(keys.ReplaceAllString(spec.MaskCardNumbers(s), "$1"+masked), maxString)
 }
