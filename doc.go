@@ -91,6 +91,8 @@
 //   - Look the resource up with [TransactionsService.FindByExternalRef], or
 //     with Get if you have an id. For a refund, read the transaction and compare
 //     its RefundedAmount with the amount before the refund.
+//   - Don't conclude too early that nothing happened: a request whose response
+//     was lost may still be applied minutes later.
 //   - Leave the order open until the webhook arrives.
 //
 // # Idempotency keys

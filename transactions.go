@@ -513,9 +513,10 @@ func (s *TransactionsService) All(ctx context.Context, params TransactionListPar
 // Refund refunds a transaction, in full or in part: PUT
 // /v2/transactions/{id}/refund. The error is [ErrConflict] if the transaction's
 // state does not allow a refund. Refunds have no reference. After
-// [ErrOutcomeUnknown], read the transaction and check its RefundedAmount before
-// you try again or, if the client uses [WithIdempotencyKeys], repeat the refund
-// with the same key.
+// [ErrOutcomeUnknown] the gateway may still apply the refund: wait a few minutes,
+// then read the transaction and check its RefundedAmount before you try again. If
+// the client uses [WithIdempotencyKeys], repeat the refund with the same key
+// instead.
 func (s *TransactionsService) Refund(ctx context.Context, id string, params RefundParams, opts ...RequestOption) (*Refund, error) {
 	if err := params.choice(spec.Transactions.Refund.Name); err != nil {
 		return nil, err

@@ -125,7 +125,7 @@ func ExampleReceiver_Use() {
 	})
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(context.Context, *webhook.TransactionEvent) error {
 		return nil
-	}, webhook.WithTimeout(2*time.Minute)) // this one prints labels
+	}, webhook.WithTimeout(2*time.Minute)) // it prints shipping labels
 	body := webhooktest.Event{Kind: webhook.TransactionPaid}.Body()
 	deliver(rx, webhooktest.Sign(secret, time.Now(), body), body)
 	// Output:
