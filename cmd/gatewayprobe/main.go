@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -54,7 +53,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, er
 		return failed
 	}
 	defer stop()
-	screen := &screen{out: out, terminal: terminal(out) && getenv("TERM") != "dumb", all: len(gatewayprobe.Steps(f.config.Only...))}
+	screen := &screen{out: out, terminal: terminal(out) && getenv("TERM") != "dumb", steps: gatewayprobe.Steps(f.config.Only...)}
 	f.config.Progress = screen.result
 	report, err := gatewayprobe.Run(ctx, f.config)
 	if report != nil {
@@ -129,16 +128,18 @@ func list(out io.Writer, steps []gatewayprobe.Step) {
 type screen struct {
 	out      io.Writer
 	terminal bool
-	all, n   int
+	steps    []gatewayprobe.Step // one for each result, in the same order
+	n        int                 // results so far
 	untested int
 }
 
 const clearLine = "\r\x1b[K"
 
 func (s *screen) result(r gatewayprobe.Result) {
+	step := s.steps[s.n]
 	s.n++
 	switch {
-	case r.Verdict == gatewayprobe.CannotTell && len(r.Exchanges) == 0 && !strings.Contains(r.Why, "receiver of webhooks"):
+	case step.Does == "":
 		s.untested++ // -list shows the reason
 	case s.terminal:
 		_, _ = fmt.Fprintf(s.out, clearLine+"%s%-10s\x1b[0m  %-24s %s\n", color(r.Verdict), r.Verdict, r.ID, r.Summary())
@@ -150,8 +151,8 @@ func (s *screen) result(r gatewayprobe.Result) {
 	default:
 		_, _ = fmt.Fprintf(s.out, "%s\t%s\t%s\t%s\n", r.Verdict, r.ID, r.Summary(), r.Claim)
 	}
-	if s.terminal && s.n < s.all {
-		_, _ = fmt.Fprintf(s.out, clearLine+"%d of %d rows", s.n, s.all)
+	if all := len(s.steps); s.terminal && s.n < all {
+		_, _ = fmt.Fprintf(s.out, clearLine+"%d of %d rows", s.n, all)
 	}
 }
 

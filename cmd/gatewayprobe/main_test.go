@@ -91,7 +91,7 @@ func TestWebhooksReachTheCommandsReceiver(t *testing.T) {
 func TestATerminalShowsATableAndTheProgress(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	s := screen{out: &out, terminal: true, all: 3}
+	s := screen{out: &out, terminal: true, steps: gatewayprobe.Steps("D5", "D7", "client-texts")}
 	s.result(gatewayprobe.Result{ID: "D5", Verdict: gatewayprobe.Differs, Reading: "live", Expected: "document", Claim: "It gets 400."})
 	s.result(gatewayprobe.Result{ID: "D7", Verdict: gatewayprobe.Agrees, Reading: "document", Claim: "It is 1 cent."})
 	s.result(gatewayprobe.Result{ID: "client-texts", Verdict: gatewayprobe.CannotTell, Why: "it is about the client"})
