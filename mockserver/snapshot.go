@@ -14,8 +14,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// ErrSnapshot means that a snapshot can't be restored: it is damaged, or from
-// a server with a different dialect or environment.
+// ErrSnapshot means that a snapshot can't be restored: it is damaged, of another
+// version, from a server with a different dialect or environment, or too large.
 var ErrSnapshot = errors.New("mockserver: the snapshot can't be restored")
 
 // snapshotVersion changes when the snapshot in an older data file can no
