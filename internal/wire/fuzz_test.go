@@ -34,7 +34,11 @@ func FuzzProblem(f *testing.F) {
 		whole := wire.DecodeProblem(body)
 
 		assert.LessOrEqual(t, len(whole.Fields), 200)
-		for _, text := range []string{whole.Type, whole.Title, whole.Detail, whole.Instance, whole.Code, whole.RequestID} {
+		texts := []string{whole.Type, whole.Title, whole.Detail, whole.Instance, whole.Code, whole.RequestID}
+		for _, field := range whole.Fields {
+			texts = append(texts, field.Field, field.Message, field.Code)
+		}
+		for _, text := range texts {
 			assert.LessOrEqual(t, len(text), 1<<10)
 			assert.True(t, utf8.ValidString(text))
 		}
