@@ -83,12 +83,25 @@ func (d *dispatcher) run(ctx context.Context) {
 			d.idle++
 			next.Reset(d.delay())
 		case query := <-d.rx.idleQueries:
+			d.idle += drain(d.ended) // Idle may have been woken by the last of them
 			d.looked, d.turn = time.Time{}, false
 			next.Reset(d.claim(ctx))
 			query <- d.idle == d.rx.cfg.Workers && d.fails == 0
 		case <-next.C:
 			next.Reset(d.claim(ctx))
 			d.rx.purge(ctx)
+		}
+	}
+}
+
+// drain receives what ended already holds and returns how many values that were.
+func drain(ended <-chan struct{}) (n int) {
+	for {
+		select {
+		case <-ended:
+			n++
+		default:
+			return n
 		}
 	}
 }

@@ -133,11 +133,12 @@ func (s *stats) snapshot() map[Outcome]uint64 {
 	return maps.Clone(s.counts)
 }
 
-// report counts, logs and observes an outcome.
+// report counts, logs and observes an outcome, then wakes the callers of Idle.
 func (rx *Receiver) report(ctx context.Context, o Observation) {
 	rx.stats.add(o.Outcome)
 	rx.log(ctx, o)
 	rx.observe(context.WithoutCancel(ctx), o)
+	rx.runs.notify()
 }
 
 func (rx *Receiver) log(ctx context.Context, o Observation) {

@@ -39,7 +39,7 @@ type runs struct {
 	mu      sync.Mutex
 	paused  bool
 	all     map[*Claim]*run
-	changed chan struct{} // closed when a run has ended
+	changed chan struct{} // closed by the next notify
 }
 
 type run struct {
@@ -98,8 +98,7 @@ func (rs *runs) expire(one *run) {
 	}
 }
 
-// watch returns a channel that is closed when a run has ended and been
-// reported.
+// watch returns a channel that the next notify closes.
 func (rs *runs) watch() <-chan struct{} {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -109,6 +108,7 @@ func (rs *runs) watch() <-chan struct{} {
 	return rs.changed
 }
 
+// notify wakes the callers of Idle: a run may have ended and been reported.
 func (rs *runs) notify() {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -269,7 +269,6 @@ func (rx *Receiver) awaitHung(ctx context.Context, since time.Time, done <-chan 
 	<-rx.hungSlots
 	r.Duration, r.FromWorker = time.Since(since), true
 	rx.report(ctx, r.Observation)
-	rx.runs.notify()
 }
 
 // logRunning names the handlers that a shutdown did not wait for.

@@ -329,6 +329,77 @@ func TestIdleWaitsForDueEvents(t *testing.T) {
 	})
 }
 
+// Handlers that return at the same moment are all counted before Idle is
+// answered; otherwise it would return only after the next poll.
+func TestIdleReturnsWithTheLastHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := inbox(newDurable())
+		cfg.Workers, cfg.PollInterval = 8, time.Hour
+		rx := receiver(t, cfg)
+		webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		for round := range 100 {
+			began := time.Now()
+			for i := range cfg.Workers {
+				id := fmt.Sprintf("%d_%d", round, i)
+				response(rx, signed(paid("evt_"+id, "tx_"+id)))
+			}
+			var callers sync.WaitGroup
+			for range cfg.Workers {
+				callers.Go(func() { assert.NoError(t, rx.Idle(t.Context())) })
+			}
+			callers.Wait()
+			require.Less(t, time.Since(began), 2*time.Second, "round %d", round)
+		}
+	})
+}
+
+func TestIdleReturnsWithTheLastHandlerInSyncMode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := signedConfig()
+		cfg.PollInterval = time.Hour
+		rx := receiver(t, cfg)
+		webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		began := time.Now()
+		go response(rx, signed(paid("evt_1", "tx_1")))
+		synctest.Wait()
+		require.NoError(t, rx.Idle(t.Context()))
+		assert.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+// A store that schedules its own events handles them through Work.
+func TestIdleReturnsWithTheLastWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newDurable()
+		cfg := inbox(store)
+		cfg.Workers, cfg.PollInterval = -1, time.Hour
+		rx := receiver(t, cfg)
+		webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		began := time.Now()
+		response(rx, signed(paid("evt_1", "tx_1")))
+		go func() {
+			claim, _, err := rx.Work(t.Context(), "id evt_1")
+			assert.NoError(t, err)
+			assert.NotNil(t, claim)
+		}()
+		synctest.Wait()
+		require.NoError(t, rx.Idle(t.Context()))
+		assert.Equal(t, time.Second, time.Since(began))
+	})
+}
+
 func TestIdleEndsWithItsContextAndWithTheReceiver(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []webhook.Mode{webhook.Sync, webhook.Inbox} {
