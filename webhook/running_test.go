@@ -329,8 +329,8 @@ func TestIdleWaitsForDueEvents(t *testing.T) {
 	})
 }
 
-// Handlers that return at the same moment are all counted before Idle is
-// answered; otherwise it would return only after the next poll.
+// Idle counts all handlers that return at the same moment. Otherwise it would
+// return only after the next poll.
 func TestIdleReturnsWithTheLastHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
