@@ -21,5 +21,5 @@ func TestLegacy(t *testing.T) {
 	} {
 		assert.Contains(t, out.String(), want)
 	}
-	assert.NotContains(t, out.String(), "4111")
+	assert.NotContains(t, out.String(), "4111 1111")
 }
