@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -265,31 +267,61 @@ func (rx *Receiver) missing(ctx context.Context, family Family, kind Kind) {
 	}
 }
 
+// setAside is the state of Sync mode's search for events that other processes
+// set aside.
+type setAside struct {
+	mu      sync.Mutex
+	running bool
+	began   time.Time // the last search
+	err     error     // of the last search
+}
+
 // handleSetAside handles, in Sync mode and in the background, the events that other
 // processes set aside: they were acknowledged, so they are not redelivered. In Inbox
 // mode the workers do that, and a memory store has no other processes.
 func (rx *Receiver) handleSetAside() {
-	if rx.cfg.Mode != Sync || !rx.cfg.Store.Durable() {
-		return
+	if rx.cfg.Mode == Sync && rx.cfg.Store.Durable() {
+		_ = rx.setAsideHandledSince(time.Now().Add(-rx.cfg.PollInterval))
 	}
-	now, last := time.Now().UnixMilli(), rx.lastScan.Load()
-	if d := now - last; (d >= 0 && d < rx.cfg.PollInterval.Milliseconds()) || !rx.lastScan.CompareAndSwap(last, now) || !rx.enter() {
-		return
+}
+
+// setAsideHandledSince reports whether a search that began at that time or later has
+// handled all such events. If not, it starts one, unless one is running or has
+// just failed.
+func (rx *Receiver) setAsideHandledSince(earliest time.Time) bool {
+	s := &rx.setAside
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	handled := !s.running && s.err == nil && !s.began.Before(earliest)
+	failed := s.err != nil && !errors.Is(s.err, ErrPaused) && time.Since(s.began) < rx.cfg.PollInterval
+	if handled || s.running || failed || !rx.enter() {
+		return handled
 	}
+	s.running, s.began = true, time.Now()
 	go func() {
 		defer rx.running.Done()
-		ctx := context.Background()
-		for !rx.stopping() && !rx.runs.isPaused() {
-			claims, err := rx.nextUnhandled(ctx, 1)
-			if err != nil {
-				rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: the unhandled events can't be read", errorAttr(err))
-			}
-			if len(claims) == 0 {
-				return
-			}
-			rx.work(ctx, claims[0])
-		}
+		err := rx.searchSetAside(context.Background())
+		s.mu.Lock()
+		s.running, s.err = false, err
+		s.mu.Unlock()
+		rx.runs.notify()
 	}()
+	return false
+}
+
+// searchSetAside handles such events until there is none, or returns why it can't.
+func (rx *Receiver) searchSetAside(ctx context.Context) error {
+	for !rx.stopping() && !rx.runs.isPaused() {
+		claims, err := rx.nextUnhandled(ctx, 1)
+		if err != nil {
+			rx.cfg.Logger.LogAttrs(ctx, slog.LevelError, "webhook: the unhandled events can't be read", errorAttr(err))
+		}
+		if len(claims) == 0 {
+			return err
+		}
+		rx.work(ctx, claims[0])
+	}
+	return ErrPaused
 }
 
 func (rx *Receiver) nextUnhandled(ctx context.Context, limit int) (claims []*Claim, err error) {

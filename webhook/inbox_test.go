@@ -437,6 +437,15 @@ func (s *flakyStore) Next(ctx context.Context, limit int, lease time.Duration) (
 	return s.Store.Next(ctx, limit, lease)
 }
 
+func (s *flakyStore) NextUnhandled(
+	ctx context.Context, handles func(webhook.Family, webhook.Kind) bool, limit int, lease time.Duration,
+) ([]*webhook.Claim, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return s.Store.NextUnhandled(ctx, handles, limit, lease)
+}
+
 func TestACompletionIsRetriedIfTheStoreFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -40,7 +40,7 @@ type Receiver struct {
 	wake        chan struct{}  // there is work in the inbox
 	idleQueries chan chan bool // requests of Idle to the dispatcher
 	lastPurge   atomic.Int64   // when old events were last purged, Unix seconds
-	lastScan    atomic.Int64   // when unhandled events were last checked, Unix milliseconds
+	setAside    setAside
 }
 
 // New returns a receiver, or an error if the configuration is invalid or can't

@@ -164,10 +164,11 @@ func (rx *Receiver) Resume() {
 //
 // Idle calls [Receiver.Start]. It returns ctx's error or [ErrShutdown].
 func (rx *Receiver) Idle(ctx context.Context) error {
+	began := time.Now()
 	rx.Start() //nolint:contextcheck // the workers outlive the caller
 	for {
 		changed := rx.runs.watch()
-		idle, err := rx.isIdle(ctx)
+		idle, err := rx.isIdle(ctx, began)
 		if idle || err != nil {
 			return err
 		}
@@ -187,9 +188,12 @@ func (rx *Receiver) Idle(ctx context.Context) error {
 	}
 }
 
-func (rx *Receiver) isIdle(ctx context.Context) (bool, error) {
-	if rx.cfg.Mode == Sync || rx.cfg.Workers < 0 {
+func (rx *Receiver) isIdle(ctx context.Context, since time.Time) (bool, error) {
+	switch {
+	case rx.cfg.Workers < 0 || rx.cfg.Mode == Sync && (rx.runs.isPaused() || !rx.cfg.Store.Durable()):
 		return len(rx.Running()) == 0, ctx.Err()
+	case rx.cfg.Mode == Sync:
+		return rx.setAsideHandledSince(since) && len(rx.Running()) == 0, ctx.Err()
 	}
 	query := make(chan bool, 1)
 	select {

@@ -400,6 +400,75 @@ func TestIdleReturnsWithTheLastWork(t *testing.T) {
 	})
 }
 
+// In both modes Idle waits for the events that another release set aside.
+func TestIdleWaitsForEventsThatAnotherReleaseSetAside(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]webhook.Mode{"Inbox": webhook.Inbox, "Sync": webhook.Sync} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := inbox(newDurable())
+				cfg.Mode, cfg.PollInterval = mode, time.Hour
+				var got effects
+				setAside := func(rx *webhook.Receiver, n int) {
+					for i := range 3 {
+						id := fmt.Sprintf("%d_%d", n, i)
+						assert.Equal(t, received, response(rx, signed(txBody("evt_"+id, webhook.TransactionRefunded, "tx_"+id, "refunded"))))
+					}
+					synctest.Wait()
+				}
+				oldRelease := release(t, cfg, &effects{}, webhook.TransactionPaid)
+				setAside(oldRelease, 0)
+				newRelease := receiver(t, cfg)
+				webhook.OnTransaction(newRelease, webhook.AnyKind, func(_ context.Context, e *webhook.TransactionEvent) error {
+					time.Sleep(time.Second)
+					got.add("%s", e.ID)
+					return nil
+				})
+				require.NoError(t, newRelease.Idle(t.Context()))
+				assert.Len(t, got.all(), 3)
+				setAside(oldRelease, 1)
+				require.NoError(t, newRelease.Idle(t.Context()))
+				assert.Len(t, got.all(), 6)
+			})
+		})
+	}
+}
+
+// While the store is down, Idle waits; it looks again at every PollInterval, and
+// immediately after a pause.
+func TestIdleInSyncModeOutlastsAnOutageAndAPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &flakyStore{Store: newDurable()}
+		cfg := signedConfig()
+		cfg.Store, cfg.PollInterval = store, time.Minute
+		oldRelease := release(t, cfg, &effects{}, webhook.TransactionPaid)
+		for i := range 3 {
+			id := fmt.Sprint(i)
+			assert.Equal(t, received, response(oldRelease, signed(txBody("evt_"+id, webhook.TransactionRefunded, "tx_"+id, "refunded"))))
+		}
+		var got effects
+		newRelease := receiver(t, cfg)
+		webhook.OnTransaction(newRelease, webhook.AnyKind, func(_ context.Context, e *webhook.TransactionEvent) error {
+			time.Sleep(time.Second)
+			got.add("%s", e.ID)
+			return nil
+		})
+		began := time.Now()
+		store.down(true)
+		time.AfterFunc(90*time.Second, func() { store.down(false) })
+		time.AfterFunc(2*time.Minute+time.Second/2, newRelease.Pause) // during the first of the three
+		time.AfterFunc(5*time.Minute, newRelease.Resume)
+		require.NoError(t, newRelease.Idle(t.Context()))
+		assert.Len(t, got.all(), 1, "paused")
+		assert.Equal(t, 2*time.Minute+time.Second, time.Since(began))
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, newRelease.Idle(t.Context()))
+		assert.Len(t, got.all(), 3)
+	})
+}
+
 func TestIdleEndsWithItsContextAndWithTheReceiver(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []webhook.Mode{webhook.Sync, webhook.Inbox} {
