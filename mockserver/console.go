@@ -28,7 +28,7 @@ func (s *Server) console(plane, gateway http.Handler) http.Handler {
 		LiveAPI:  s.reader(spec.LiveDialect),
 		Own:      s.own(),
 		Default:  s.Key(),
-		Name:     s.events.Name,
+		Events:   s.events,
 		Allowed: func(key, control, id string) bool {
 			return controls(s.account(key, true), 1)[control](id) == nil
 		},

@@ -453,6 +453,26 @@ func TestAPageShowsOneAccount(t *testing.T) {
 	assert.True(t, strings.HasPrefix(p.path, at), p.path)
 }
 
+// What happens after a page has read its data and before its script listens is in
+// its stream of events.
+func TestAPagesEventStreamBeginsWhereItsDataEnds(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	address, err := gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	p := (browser{t, gw}).get(consoleAt)
+	_, err = gw.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	events := regexp.MustCompile(` data-events="([^"]*)"`).FindStringSubmatch(p.body)
+	require.Len(t, events, 2)
+	f := stream(t, address+html.UnescapeString(events[1]))
+	require.NoError(t, gw.Close())
+	_, kind, data, ok := f.next()
+	require.True(t, ok, "the stream ended without an event")
+	assert.Equal(t, "transition", kind)
+	assert.Equal(t, "order-1", data["transition"].(map[string]any)["reference"])
+}
+
 // Markup in a merchant's or a buyer's input is escaped.
 func TestPagesEscapeWhatPeopleWrite(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ func (rq *request) account(path string) string {
 		return path
 	}
 	for _, key := range rq.cfg.Store.Accounts() {
-		if key != rq.cfg.Default && rq.cfg.Name(key) == reference {
+		if key != rq.cfg.Default && rq.cfg.Events.Name(key) == reference {
 			rq.key, rq.base = key, rq.accountPath(key)
 		}
 	}
@@ -31,7 +31,7 @@ func (c *Console) accountPath(key string) string {
 	if key == c.cfg.Default {
 		return Prefix
 	}
-	return Prefix + "/~" + url.PathEscape(c.cfg.Name(key))
+	return Prefix + "/~" + url.PathEscape(c.cfg.Events.Name(key))
 }
 
 // masked shows enough of a key to recognize it. The mock's own default keys are

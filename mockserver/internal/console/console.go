@@ -26,6 +26,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -53,10 +54,11 @@ type Config struct {
 	LiveAPI  http.Handler
 	Own      http.Handler
 
-	// Default is the key of the account that is shown first, and Name returns the
-	// display name of an account, without its key.
+	// Default is the key of the account that is shown first.
 	Default string
-	Name    func(key string) string
+	// Events names accounts without their keys, and is the source of the pages' event
+	// streams.
+	Events *events.Hub
 	// Allowed reports whether a resource's state allows a control of the control
 	// plane, such as "transactions/pay".
 	Allowed func(key, control, id string) bool
@@ -125,6 +127,10 @@ type request struct {
 	key  string // of the account that is shown
 	base string // of the paths of the pages that show this account
 	args []string
+
+	// position is the id of the latest event before the page's data was read, "" for
+	// a page without data.
+	position string
 }
 
 // route is a page; elements of the path in braces are arguments.
@@ -231,6 +237,7 @@ func (rq *request) show(path string) {
 				rq.args = append(rq.args, elements[i])
 			}
 		}
+		rq.position = rq.cfg.Events.Position() // before the page reads its data
 		v, err := rt.page(rq)
 		var to redirect
 		var failed pageError
@@ -262,7 +269,7 @@ type view struct {
 // frame is the data around the content of every page.
 type frame struct {
 	Base        string
-	Events      string // the address of this account's event stream
+	Events      string // the address of this account's event stream, beginning where the page's data ends
 	Token       string
 	Back        string // the path of this page
 	Account     string
@@ -302,7 +309,7 @@ func sections() []section {
 
 func (rq *request) frame(section string) *frame {
 	f := &frame{
-		Base: rq.base, Events: admin.Prefix + "/events?" + query("account", rq.cfg.Name(rq.key)), Token: rq.token.issue(), Back: rq.r.URL.RequestURI(),
+		Base: rq.base, Events: admin.Prefix + "/events?" + query("account", rq.cfg.Events.Name(rq.key)) + "&" + query("after", rq.position), Token: rq.token.issue(), Back: rq.r.URL.RequestURI(),
 		Account: masked(rq.key), Now: rq.cfg.Clock.Now(), Environment: "production", Dialect: "document",
 		Note: rq.findNote(), Sections: sections(),
 	}

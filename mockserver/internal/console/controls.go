@@ -162,7 +162,7 @@ func (rq *request) accounts() (*view, error) {
 		},
 	}
 	for _, key := range rq.cfg.Store.Accounts() {
-		r := accountRow{Name: masked(key), Event: rq.cfg.Name(key), Path: rq.accountPath(key), Current: key == rq.key}
+		r := accountRow{Name: masked(key), Event: rq.cfg.Events.Name(key), Path: rq.accountPath(key), Current: key == rq.key}
 		rq.cfg.Store.Account(key).View(func(d *store.Data) { r.Balance, r.Transactions = d.Balance, d.Transactions.Len() })
 		if data.Accounts = append(data.Accounts, r); len(data.Accounts) == accountsShown {
 			break

@@ -7,6 +7,7 @@
   const state = document.querySelector("#live");
   const shown = 40; // lines of the list
   let stream = null;
+  let last = ""; // the id of the latest event
   let timer = 0;
   let loading = false;
   let again = false;
@@ -95,11 +96,14 @@
   const listen = () => {
     const address = document.body.dataset.events;
     if (!address || stream || document.hidden) { return; }
-    stream = new EventSource(address);
+    const url = new URL(address, location.href);
+    if (last) { url.searchParams.set("after", last); }
+    stream = new EventSource(url);
     stream.onopen = () => say("Live");
     stream.onerror = () => say("Waiting for the gateway");
     for (const type of Object.keys(lines)) {
       stream.addEventListener(type, (message) => {
+        last = message.lastEventId;
         note(type, JSON.parse(message.data));
         schedule(200);
       });
