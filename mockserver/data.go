@@ -109,8 +109,12 @@ func (d *data) close() error {
 		return nil
 	}
 	d.mu.Lock()
+	closed := d.closed
 	d.closed = true
 	d.mu.Unlock()
+	if closed {
+		return nil
+	}
 	err := d.file.Close()
 	d.work.Wait()
 	return err

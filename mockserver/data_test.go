@@ -217,3 +217,10 @@ func TestADataFileOfTheLastYear(t *testing.T) {
 	assert.Equal(t, last.Add(59*time.Second), gw.Clock.Now())
 	require.NoError(t, gw.Close())
 }
+
+func TestASecondCloseDoesNothing(t *testing.T) {
+	t.Parallel()
+	gw := reopen(t, nil, filepath.Join(t.TempDir(), "data"))
+	require.NoError(t, gw.Close())
+	require.NoError(t, gw.Close())
+}
