@@ -46,3 +46,29 @@ func FuzzAppendQuote(f *testing.F) {
 		assert.Equal(t, string(want), string(got))
 	})
 }
+
+// The bytes that end the plain part of a string are found wherever they are, and
+// whatever follows them.
+func TestPlainPrefixStopsAtTheFirstSpecialByte(t *testing.T) {
+	t.Parallel()
+	special := func(c byte) bool { return c == '"' || c == '\\' || c < ' ' || c >= 0x80 }
+	text := []byte("aaaaaaaaaaa")
+	for first := range 256 {
+		for second := range 256 {
+			for at := range 8 {
+				text[at], text[at+1] = byte(first), byte(second)
+				want := len(text)
+				for i, c := range text {
+					if special(c) {
+						want = i
+						break
+					}
+				}
+				if got := jsonread.PlainPrefix(text, 0); got != want {
+					t.Fatalf("%q: %d instead of %d", text, got, want)
+				}
+				text[at], text[at+1] = 'a', 'a'
+			}
+		}
+	}
+}

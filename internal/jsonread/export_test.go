@@ -28,3 +28,6 @@ func (d *Document) describe() []string {
 	}
 	return out
 }
+
+// PlainPrefix is plainPrefix.
+func PlainPrefix(b []byte, i int) int { return plainPrefix(b, i) }

@@ -202,11 +202,11 @@ func plainPrefix(b []byte, i int) int {
 	)
 	for ; i+8 <= len(b); i += 8 {
 		v := binary.LittleEndian.Uint64(b[i : i+8])
-		quote, slash := v^ones*'"', v^ones*'\\'
-		// A byte's high bit is set if the byte is not ASCII, is below 0x20, or is
-		// zero after the xor. A borrow may also set the bits of bytes above a match
-		// but never below it, so the lowest bit is right.
-		if found := (v | (v - ones*' ') | (quote - ones) | (slash - ones)) & highs; found != 0 {
+		// A byte's high bit is set if the byte is not ASCII, is a control character or
+		// a quote, which are those below 0x21 after bit 1 is flipped, or is a backslash,
+		// which is zero after the xor. A borrow may also set the bits of bytes above a
+		// match but never below it, so the lowest bit is right.
+		if found := (v | ((v ^ ones*2) - ones*0x21) | ((v ^ ones*'\\') - ones)) & highs; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}
