@@ -193,7 +193,7 @@ func (rx *Receiver) isIdle(ctx context.Context, since time.Time) (bool, error) {
 	case rx.cfg.Workers < 0 || rx.cfg.Mode == Sync && (rx.runs.isPaused() || !rx.cfg.Store.Durable()):
 		return len(rx.Running()) == 0, ctx.Err()
 	case rx.cfg.Mode == Sync:
-		return rx.setAsideHandledSince(since) && len(rx.Running()) == 0, ctx.Err()
+		return rx.setAsideHandledSince(since) && len(rx.Running()) == 0, ctx.Err() //nolint:contextcheck // the search outlives the caller
 	}
 	query := make(chan bool, 1)
 	select {
