@@ -32,6 +32,25 @@ func signedConfig() webhook.Config {
 // atOnce is a backoff of zero.
 func atOnce(int) time.Duration { return 0 }
 
+// gauge counts what runs at the same time.
+type gauge struct {
+	mu        sync.Mutex
+	now, most int
+}
+
+func (g *gauge) add(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now += n
+	g.most = max(g.most, g.now)
+}
+
+func (g *gauge) maximum() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.most
+}
+
 func receiver(t *testing.T, cfg webhook.Config) *webhook.Receiver {
 	t.Helper()
 	rx, err := webhook.New(cfg)

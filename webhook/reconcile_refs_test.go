@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,13 +202,12 @@ func TestAnIDThatWasNotStoredIsIdentifiedAgain(t *testing.T) {
 type calling struct {
 	http.RoundTripper
 
-	now, most atomic.Int32
+	requests gauge
 }
 
 func (c *calling) RoundTrip(r *http.Request) (*http.Response, error) {
-	n := c.now.Add(1)
-	defer c.now.Add(-1)
-	c.most.Store(max(c.most.Load(), n))
+	c.requests.add(1)
+	defer c.requests.add(-1)
 	time.Sleep(time.Second)
 	return c.RoundTripper.RoundTrip(r)
 }
@@ -234,7 +232,7 @@ func TestConcurrentLimitsTheCallsOfARound(t *testing.T) {
 			sum, err := r.Once(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, 6, sum.Checked)
-			assert.EqualValues(t, concurrent, calls.most.Load())
+			assert.Equal(t, concurrent, calls.requests.maximum())
 		})
 	}
 }
