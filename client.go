@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/spec"
@@ -43,8 +44,8 @@ func (c *Client) initServices() {
 }
 
 // New returns a client for the gateway at baseURL, which may include a path
-// prefix. baseURL must be https, except for loopback hosts; see
-// [WithInsecureHTTP].
+// prefix but not the version: the client adds /v2. baseURL must be https, except
+// for loopback hosts; see [WithInsecureHTTP].
 //
 // A key belongs to one environment: New rejects a production key if the host is
 // a sandbox.
@@ -157,10 +158,15 @@ func parseBase(baseURL string) (*url.URL, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("gateway: the base URL must have neither a query nor a fragment")
 	}
-	return &url.URL{
+	base := &url.URL{
 		Scheme: u.Scheme, Host: u.Host,
 		Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/"),
-	}, nil
+	}
+	// Every call would get 404, which reads as "there is no such transaction".
+	if version := path.Base(base.Path); version == "v1" || version == "v2" {
+		return nil, fmt.Errorf("gateway: the base URL must not end in /%s: the client adds the version to every path", version)
+	}
+	return base, nil
 }
 
 // Do calls an endpoint that this package has no method for. The path must start

@@ -38,6 +38,8 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		"password in the url":        {"https://user:hunter2@api.example.com", ok, nil, "Credential"},
 		"query in the url":           {"https://api.example.com?key=hunter2", ok, nil, "query"},
 		"fragment in the url":        {"https://api.example.com#x", ok, nil, "fragment"},
+		"version in the url":         {"https://api.example.com/v2/", ok, nil, "must not end in /v2"},
+		"version after a prefix":     {"https://api.example.com/pay/v1", ok, nil, "must not end in /v1"},
 		"no credential":              {baseURL, gateway.Credential{}, nil, "BearerToken"},
 		"empty key":                  {baseURL, gateway.BearerToken(""), nil, "GATEWAY_API_KEY"},
 		"public key":                 {baseURL, gateway.BearerToken("pk_test_1"), nil, "use the secret key (sk_…)"},
