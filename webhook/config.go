@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -225,8 +226,17 @@ func (c *Config) checkKeys() error {
 	return nil
 }
 
+// expired reports whether no key is accepted any more.
+func (c *Config) expired() bool {
+	now := c.Now()
+	return !slices.ContainsFunc(c.Keys, func(k SigningKey) bool { return k.accepted(now) })
+}
+
 func (c *Config) checkTrust() error {
 	signed, readable := len(c.Keys) > 0, c.API != nil
+	if signed && (c.Trust == RequireSignature || c.Trust == SignatureOrReadBack) && c.expired() {
+		return errors.New("webhook: the NotAfter of every key has passed: add the secret that the gateway signs with now")
+	}
 	switch c.Trust {
 	case RequireSignature:
 		if !signed {

@@ -30,6 +30,7 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		"Keys[0] begins or ends with white space":                {Keys: []webhook.SigningKey{{Key: gateway.NewSecret(secret.Reveal() + "\n")}}},
 		"Keys[0] and Keys[1] have the same ID":                   {Keys: []webhook.SigningKey{{ID: "a", Key: secret}, {ID: "a", Key: gateway.NewSecret("another secret")}}},
 		"the ID of Keys[0] is the key itself":                    {Keys: []webhook.SigningKey{{ID: secret.Reveal(), Key: secret}}},
+		"the NotAfter of every key has passed":                   {Keys: []webhook.SigningKey{{Key: secret, NotAfter: time.Now().Add(-time.Hour)}}},
 		"Tolerance is -1ns; it must be at least 1s":              {Keys: key, Tolerance: -1},
 		"Tolerance is 13h0m0s; it must be at most 12h30m0s":      {Keys: key, Tolerance: 13 * time.Hour},
 		"RequireSignature needs Keys":                            {Trust: webhook.RequireSignature, API: client},
@@ -48,6 +49,9 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 	}
 	_, err := webhook.New(webhook.Config{API: client})
 	require.NoError(t, err, "deliveries without a secret are confirmed by the API")
+	old := webhook.SigningKey{Key: gateway.NewSecret("the old secret"), NotAfter: time.Now().Add(-time.Hour)}
+	_, err = webhook.New(webhook.Config{Keys: []webhook.SigningKey{key[0], old}})
+	require.NoError(t, err, "an expired key that was not removed yet")
 }
 
 func TestAHandlerSeesItsKind(t *testing.T) {

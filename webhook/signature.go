@@ -46,6 +46,10 @@ type SigningKey struct {
 	NotAfter time.Time // the last time at which the key is accepted; zero means no expiry
 }
 
+func (k *SigningKey) accepted(now time.Time) bool {
+	return !k.Key.IsZero() && (k.NotAfter.IsZero() || !now.After(k.NotAfter))
+}
+
 // keyID returns the name of the ith key.
 func keyID(keys []SigningKey, i int) string {
 	return cmp.Or(keys[i].ID, "Keys["+strconv.Itoa(i)+"]")
@@ -179,7 +183,7 @@ func (v *Verifier) match(signatures []string, timestamp string, body []byte, now
 		return 0, false
 	}
 	for i, k := range v.Keys {
-		if k.Key.IsZero() || (!k.NotAfter.IsZero() && now.After(k.NotAfter)) {
+		if !k.accepted(now) {
 			continue
 		}
 		want := []byte(mac(k.Key, timestamp, body))
