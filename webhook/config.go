@@ -40,7 +40,10 @@ type Config struct {
 
 	// API reads the resources of unsigned deliveries; see Trust. It also lets
 	// the receiver recognize a signed and an unsigned delivery of the same
-	// event, even if their ids differ.
+	// event, even if their ids differ. For events that can happen more than
+	// once (refunds; failed charges, updates and chargebacks of subscriptions),
+	// this takes a call for signed deliveries too. Without a response they get
+	// 503 and are redelivered.
 	API *gateway.Client
 	// ReadBack limits the API calls for unsigned deliveries and, separately,
 	// those for signed ones.

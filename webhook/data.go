@@ -17,7 +17,7 @@ type TransactionEvent struct {
 	Data TransactionData
 
 	// Confirmed is the transaction as the API returned it when the event was
-	// accepted, or nil if the API was not called.
+	// accepted. It is nil for a signed event, whose Data is what was signed.
 	Confirmed *gateway.Transaction
 }
 
@@ -32,13 +32,17 @@ func (e *TransactionEvent) State() gateway.TransactionStatus {
 
 // TransactionData is the data of a transaction's event. Amounts are in cents;
 // absent members are zero.
+//
+// No event says how much was paid back: in the event of a partial refund, Amount
+// is still the amount of the charge. Read the transaction for its
+// RefundedAmount.
 type TransactionData struct {
 	ID            string
 	EventType     Kind
 	CorrelationID string // the external_ref
 	Method        gateway.Method
 	Status        gateway.TransactionStatus
-	Amount        int64
+	Amount        int64 // of the charge, whatever the event reports
 	Currency      gateway.Currency
 	PaidAt        gateway.Timestamp
 	Customer      EventCustomer
@@ -124,7 +128,7 @@ type SubscriptionEvent struct {
 	Data SubscriptionData
 
 	// Confirmed is the subscription as the API returned it when the event was
-	// accepted, or nil if the API was not called.
+	// accepted. It is nil for a signed event, whose Data is what was signed.
 	Confirmed *gateway.Subscription
 }
 
@@ -252,7 +256,7 @@ type TransferEvent struct {
 	Data TransferData
 
 	// Confirmed is the transfer as the API returned it when the event was
-	// accepted, or nil if the API was not called.
+	// accepted. It is nil for a signed event, whose Data is what was signed.
 	Confirmed *gateway.Transfer
 }
 

@@ -37,8 +37,8 @@ type Event struct {
 	Stale   bool   // the event is late; see [Config.HandleStale]
 
 	// ConfirmedStatus is the resource's state that the API returned when the
-	// event was accepted, or "" if the API was not called. The typed events
-	// have the whole resource.
+	// event was accepted, or "" for a signed event. The typed events have the
+	// whole resource.
 	ConfirmedStatus string
 
 	confirmed *resource

@@ -85,6 +85,63 @@ func ExampleNew_signatureOrReadBack() {
 	// 401 {"error":"unconfirmed_event"}
 }
 
+// The event of a refund has the amount of the charge. What was paid back is in
+// the transaction.
+func ExampleOnTransaction_refund() {
+	gw, err := mockserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer gw.Close() //nolint:errcheck // nothing listens
+	client, refunded := gw.Client(), map[string]int64{}
+	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	webhook.OnTransaction(rx, webhook.TransactionRefunded, func(ctx context.Context, e *webhook.TransactionEvent) error {
+		tx, err := client.Transactions.Get(ctx, e.ResourceID)
+		if err != nil {
+			return err
+		}
+		refunded[e.CorrelationID] = tx.RefundedAmount
+		return nil
+	})
+	webhook.Ignore(rx, webhook.TransactionCreated, webhook.TransactionPending, webhook.TransactionPaid)
+	gw.Webhooks.Send(rx)
+
+	ctx := context.Background()
+	tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+		ExternalRef: "order-1001",
+		Amount:      1990,
+		Method:      gateway.Pix,
+		Buyer:       gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"},
+		Products:    []gateway.Product{{Name: "Mug", Price: 1990}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := gw.Transactions.Pay(tx.ID); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, cents := range []int64{100, 250} {
+		if _, err := client.Transactions.Refund(ctx, tx.ID, gateway.RefundParams{Amount: cents}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	if err := gw.Wait(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(gateway.FormatAmount(refunded["order-1001"], gateway.BRL))
+	// Output:
+	// BRL 3.50
+}
+
 // During a rotation both secrets are accepted, so no delivery is lost.
 func ExampleSigningKey() {
 	oldSecret, newSecret := gateway.NewSecret("whsec_of_last_year"), gateway.NewSecret("whsec_of_this_year")

@@ -12,8 +12,9 @@ import (
 
 // ReadBack limits the API calls for unsigned deliveries, since anyone who
 // knows the receiver's URL can cause them. The same limits apply separately to
-// signed deliveries, which need a call for refunds and renewals, so a flood of
-// unsigned deliveries doesn't delay them. A zero member means its default.
+// signed deliveries, a few kinds of which need a call (see [Config.API]), so a
+// flood of unsigned deliveries doesn't delay them. A zero member means its
+// default.
 type ReadBack struct {
 	Concurrent int           // concurrent calls; default 8
 	PerSecond  int           // sustained rate, with bursts of twice as many; default 50
