@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -140,6 +142,106 @@ func ExampleOnTransaction_refund() {
 	fmt.Println(gateway.FormatAmount(refunded["order-1001"], gateway.BRL))
 	// Output:
 	// BRL 3.50
+}
+
+// A sale by checkout link is in no record of the merchant until its webhook
+// arrives. If that is lost, the list of transactions has the sale.
+func ExampleReconcilerConfig_checkoutLinks() {
+	gw, err := mockserver.New(mockserver.WithStart(time.Now()))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer gw.Close() //nolint:errcheck // nothing listens
+	client, now := gw.Client(), gw.Clock.Now
+	var sales sync.Map // by the id of the transaction; a table in production
+	sold := func(id string) bool { _, stored := sales.Load(id); return stored }
+	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: client})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+		if e.CorrelationID == "" && len(e.Data.Products) > 0 {
+			sales.Store(e.ResourceID, e.Data.Customer.Email)
+		}
+		return nil
+	})
+	open := func(ctx context.Context) iter.Seq2[webhook.OpenResource, error] {
+		return func(yield func(webhook.OpenResource, error) bool) {
+			recent := gateway.TransactionListParams{From: now().AddDate(0, 0, -3), Statuses: []gateway.TransactionStatus{gateway.TransactionPaid, gateway.TransactionCaptured}}
+			for tx, err := range client.Transactions.All(ctx, recent) {
+				switch {
+				case err != nil:
+					yield(webhook.OpenResource{}, err)
+					return
+				case tx.ExternalRef != "" || len(tx.Products) == 0 || sold(tx.ID):
+					continue // an order, a subscription's charge, or known
+				case !yield(webhook.OpenResource{Family: webhook.FamilyTransaction, ID: tx.ID}, nil):
+					return
+				}
+			}
+		}
+	}
+	reconciler, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{Open: open})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx := context.Background()
+	if err := sellByLink(ctx, gw, client); err != nil { // no endpoint is registered: its webhooks are lost
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		round, err := reconciler.Once(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("checked", round.Checked, "found", round.Found)
+	}
+	sales.Range(func(_, buyer any) bool {
+		fmt.Println("sold to", buyer)
+		return true
+	})
+	// Output:
+	// checked 1 found 1
+	// checked 0 found 0
+	// sold to ana@example.com
+}
+
+// sellByLink sells a mug by checkout link, and a membership.
+func sellByLink(ctx context.Context, gw *mockserver.Server, client *gateway.Client) error {
+	customer, err := client.Customers.Create(ctx, gateway.CustomerParams{Name: "Bia", Email: "bia@example.com"})
+	if err != nil {
+		return err
+	}
+	_, err = client.Subscriptions.Create(ctx, gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 2990, Interval: gateway.IntervalMonth, Token: "pgct_ok",
+	})
+	if err != nil {
+		return err
+	}
+	link, err := client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{
+		Products: []gateway.CheckoutProduct{{ExternalID: "MUG-1", Name: "Mug", Price: 4990}},
+	})
+	if err != nil {
+		return err
+	}
+	session, err := client.CheckoutSessions.Open(ctx, link.Slug())
+	if err != nil {
+		return err
+	}
+	_, err = client.CheckoutSessions.Update(ctx, link.Slug(), session.SessionToken, gateway.CheckoutSessionParams{
+		Buyer:         gateway.CheckoutBuyer{Name: "Ana", Email: "ana@example.com"},
+		PaymentMethod: gateway.Pix,
+	})
+	if err != nil {
+		return err
+	}
+	return gw.Checkout.Pay(link.Slug())
 }
 
 // During a rotation both secrets are accepted, so no delivery is lost.
