@@ -122,6 +122,11 @@ func (s *Store) Durable() bool { return true }
 //
 // E is the event type of the registering function. fn must not commit or roll
 // back tx. Effects outside tx are repeated if the transaction fails.
+//
+// fn must access this database through tx alone. On SQLite tx holds the only
+// write lock, so a write through the [sql.DB] waits until the busy timeout ends
+// and fails, and so does every other event while fn waits for a call to the
+// gateway. Make such a call first, in a handler that wraps the one returned here.
 func HandleTx[E any](s *Store, fn func(ctx context.Context, tx *sql.Tx, e E) error) func(ctx context.Context, e E) error {
 	return func(ctx context.Context, e E) error {
 		claim, ok := webhook.ClaimFromContext(ctx)
