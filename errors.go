@@ -115,6 +115,7 @@ func (e *Error) Error() string {
 		parts = append(parts, fields)
 	}
 	if e.Err != nil {
+		parts[len(parts)-1] = strings.TrimRight(parts[len(parts)-1], ".")
 		parts = append(parts, strings.TrimPrefix(e.Err.Error(), "gateway: "))
 	}
 	return oneLine(mask(strings.Join(parts, ": ")) + e.context())

@@ -543,6 +543,63 @@ func TestARepeatOfALostCallBehavesLikeItsSecondAttempt(t *testing.T) {
 	})
 }
 
+// TestARepeatThatIsNotSentDecidesNothing: the client rejects the params of a
+// repeat, but the first call may have been applied.
+func TestARepeatThatIsNotSentDecidesNothing(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	order := pixCharge("order-1")
+	order.Method, order.Token = gateway.CreditCard, "pgct_captured"
+	first, err := client.Transactions.Create(t.Context(), order)
+	require.NoError(t, err)
+
+	order.Token = "" // a token is not stored
+	var resp gateway.Response
+	again, err := client.Transactions.Create(t.Context(), order, gateway.RepeatOf(time.Now()), gateway.ResponseInto(&resp))
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, again.ID)
+	assert.True(t, resp.Recovered)
+
+	order.ExternalRef = "order-2"
+	_, err = client.Transactions.Create(t.Context(), order, gateway.RepeatOf(time.Now()), gateway.ResponseInto(&resp))
+	assert.Equal(t, []string{"unknown"}, kinds(err))
+	require.EqualError(t, err, "gateway: transactions.create: the outcome is unknown: the repeat is invalid and was not sent: "+
+		"token is required: no resource with the reference was found (1 checked) [reference order-2]")
+	assert.Equal(t, "order-2", resp.Reference)
+	e, ok := errors.AsType[*gateway.Error](err)
+	require.True(t, ok)
+	assert.Equal(t, "token", e.Fields[0].Field)
+
+	order.ExternalRef = ""
+	_, err = client.Transactions.Create(t.Context(), order)
+	require.ErrorIs(t, err, gateway.ErrValidation, "this is no repeat")
+	_, err = client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{IdempotencyKey: "club-1"}, gateway.RepeatOf(time.Now()))
+	assert.Equal(t, []string{"unknown"}, kinds(err))
+	_, err = client.Transactions.Create(t.Context(), pixCharge("order-3"), gateway.RepeatOf(time.Now()), gateway.BodyField("amount", func() {}))
+	assert.Equal(t, []string{"validation"}, kinds(err), "an invalid option")
+	assert.Len(t, gw.Requests.Find("transactions.create"), 1)
+}
+
+// TestRepeatOfNeedsAReference: with a generated one, the repeat would be a second
+// charge.
+func TestRepeatOfNeedsAReference(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client, repeat := gw.Client(), gateway.RepeatOf(time.Now())
+	_, err := client.Transactions.Create(t.Context(), pixCharge(""), repeat)
+	require.EqualError(t, err, "gateway: transactions.create: invalid request: external_ref is required with RepeatOf: pass the reference of the earlier call")
+	_, err = client.Transactions.Create(t.Context(), pixCharge(""), repeat, gateway.IdempotencyKey("order-1"))
+	require.ErrorIs(t, err, gateway.ErrValidation, "the first body had another reference")
+	_, err = client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"}, repeat)
+	require.ErrorContains(t, err, "externalRef is required with RepeatOf")
+	_, err = client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{}, repeat)
+	require.ErrorContains(t, err, "idempotency_key is required with RepeatOf")
+	_, err = client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"}, repeat, gateway.IdempotencyKey("customer-1"))
+	require.NoError(t, err)
+	assert.Len(t, gw.Requests.Find(""), 1)
+}
+
 // TestRepeatOfAnOldCallOnABusyAccount: the 409 names no id, and more
 // transactions have been created since than a search reads.
 func TestRepeatOfAnOldCallOnABusyAccount(t *testing.T) {

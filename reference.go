@@ -53,7 +53,7 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 		return nil, err
 	}
 	if err := r.prepare(params, nil); err != nil {
-		return nil, err
+		return k.unsent(ctx, r, params, err)
 	}
 	res, err := r.attempt(ctx)
 	if err != nil {
@@ -75,6 +75,27 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 	return got, nil
 }
 
+// unsent handles params that the client rejects. If they are those of a repeat,
+// this says nothing about the earlier call, so a caller must not take it for a
+// rejection of the charge: the resource is looked for, or the outcome is unknown.
+func (k *keyedCreate[P, T]) unsent(ctx context.Context, r *request, params *P, invalid error) (*T, error) {
+	if r.o.repeatOf.IsZero() {
+		return nil, invalid
+	}
+	res := &transport.Result{Started: r.o.repeatOf, MayHaveApplied: true}
+	e := r.newError(res, wire.Problem{Detail: "the repeat is invalid and was not sent"})
+	if fields, ok := errors.AsType[*ValidationError](invalid); ok {
+		e.Fields = fields.Fields
+	} else {
+		e.Err = lookUpError{nil, invalid}
+	}
+	failed := r.inconclusive(res, e)
+	if k.search == nil || r.reference == "" {
+		return nil, failed
+	}
+	return k.recover(ctx, r, res, params, failed)
+}
+
 // received returns the resource that the attempts produced, or their error.
 func received[T any](r *request, res *transport.Result) (*T, error) {
 	if err := r.failure(res); err != nil {
@@ -93,6 +114,11 @@ func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
 			automatic = false                        // even if the caller sends null
 			_ = json.Unmarshal(f.json, &r.reference) // only a string is a reference
 		}
+	}
+	if r.reference == "" && !r.o.repeatOf.IsZero() && (automatic || r.o.idempotencyKey == "") {
+		return &ValidationError{Op: r.op.Name, Fields: []FieldError{{
+			Field: k.field, Message: "is required with RepeatOf: pass the reference of the earlier call", Code: spec.CodeRequired,
+		}}}
 	}
 	if r.reference == "" && automatic {
 		var err error

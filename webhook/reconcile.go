@@ -55,7 +55,8 @@ type ReconcilerConfig struct {
 	// Absent is called with an ExternalRef that the API does not have, once
 	// MinAge has passed since Since: the create was not carried out. Send it
 	// again with the same reference, never with a new one, so that a delayed
-	// first attempt can't create a second resource.
+	// first attempt can't create a second resource. Leave out
+	// [gateway.RepeatOf], so that a rejection is definite.
 	Absent func(ctx context.Context, open OpenResource) error
 
 	// MinAge is how much time must have passed since Since before a reference

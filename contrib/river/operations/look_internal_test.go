@@ -51,3 +51,18 @@ func charge(reference string) gateway.TransactionParams {
 		Products: []gateway.Product{{Name: "Mug", Price: 500}},
 	}
 }
+
+// The client rejects the repeat of an operation that an earlier release, with
+// laxer rules, has sent. The outbox must not repeat it forever.
+func TestARepeatThatTheClientRejectsIsARejection(t *testing.T) {
+	t.Parallel()
+	order := charge("order-1")
+	order.Products = nil
+	_, err := mockserver.Run(t).Client().Transactions.Create(t.Context(), order, gateway.RepeatOf(time.Now()))
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+	rejection := rejectionIn(err)
+	require.NotNil(t, rejection)
+	assert.Equal(t, "validation", rejection.Kind)
+	require.Len(t, rejection.Fields, 1)
+	assert.Equal(t, "products", rejection.Fields[0].Field)
+}

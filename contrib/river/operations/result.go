@@ -151,6 +151,8 @@ func rejectionIn(err error) *RejectedError {
 		r.Kind = "conflict"
 	case status == 410:
 		r.Kind = "retired"
+	case status == 0 && len(e.Fields) > 0: // by the client, whose rules are stricter than those of the release that inserted it
+		r.Kind = "validation"
 	case status == 401, status == 403, status == 408, status == 429, status < 400, status > 499:
 		return nil
 	default:
