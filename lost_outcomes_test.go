@@ -581,6 +581,16 @@ func TestARepeatThatIsNotSentDecidesNothing(t *testing.T) {
 	assert.Len(t, gw.Requests.Find("transactions.create"), 1)
 }
 
+// TestTheReasonFollowsTheDetail: a detail ends with a full stop, and the message
+// goes on.
+func TestTheReasonFollowsTheDetail(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	require.NoError(t, gw.Faults.Add(mockserver.Status(422).On("transactions.create")))
+	_, err := gw.Client().Transactions.Create(t.Context(), pixCharge("order-1"), gateway.RepeatOf(time.Now()))
+	require.ErrorContains(t, err, "The mock gateway has injected this error: no resource with the reference was found (0 checked)")
+}
+
 // TestRepeatOfNeedsAReference: with a generated one, the repeat would be a second
 // charge.
 func TestRepeatOfNeedsAReference(t *testing.T) {
