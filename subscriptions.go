@@ -296,7 +296,10 @@ func (p SubscriptionUpdateParams) Validate() error { return validate(p, spec.Sub
 // SubscriptionCancelParams is the body of POST /v2/subscriptions/{id}/cancel;
 // the zero value is valid.
 type SubscriptionCancelParams struct {
-	Reason string `json:"reason,omitzero"` // free text
+	// Reason is free text according to the interface document. Published gateways
+	// reject everything but the texts of the [CancellationReason] constants, such
+	// as "user_requested", their default.
+	Reason string `json:"reason,omitzero"`
 }
 
 // Validate checks p against the rules of the interface; see [ValidationError].
