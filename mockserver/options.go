@@ -119,7 +119,8 @@ func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = &seed } 
 // 9599; default 2027-01-04T12:00:00Z.
 func WithStart(t time.Time) Option { return func(s *settings) { s.start = t } }
 
-// WithDialect chooses the reading of the interface.
+// WithDialect chooses the reading of the interface. Run your tests with both:
+// published gateways reject some requests that the document allows.
 func WithDialect(d Dialect) Option {
 	return func(s *settings) {
 		switch d {

@@ -73,6 +73,23 @@ func TestTwoShopsOfOneGateway(t *testing.T) {
 	}
 }
 
+func TestBothDialects(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			s, gw := open(t, mockserver.WithDialect(dialect))
+			o := order("1001")
+			o.Buyer.Document = &gateway.Document{Type: gateway.CPF, Number: "52998224725"} // required for a Pix in the live dialect
+			charge, err := s.Charge(t.Context(), o)
+			require.NoError(t, err)
+			require.NoError(t, gw.Transactions.Pay(charge.ID))
+			require.NoError(t, gw.Wait(t.Context()))
+			assert.Equal(t, 1, s.Shipped("1001"))
+		})
+	}
+}
+
 func TestARunCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	s, gw := open(t, mockserver.WithSeed(1)) // with a seed, ids and codes repeat
