@@ -395,3 +395,49 @@ func TestDiagnoseRecognizesEveryEventWithSortedMembers(t *testing.T) {
 	}
 	assert.Len(t, families, 3)
 }
+
+// What a Reconciler finds about paid orders and about a subscription that missed
+// several webhooks, as docs/webhooks.md says.
+func TestWhatAReconcilerFindsAfterThePayment(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	rx, got := shop(t, webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: client}) // it gets no webhooks
+	paid := func(token gateway.CardToken) *gateway.Transaction {
+		p := order("")
+		p.Method, p.Token = gateway.CreditCard, token
+		tx, err := client.Transactions.Create(t.Context(), p)
+		require.NoError(t, err)
+		return tx
+	}
+	refund := func(id string) {
+		_, err := client.Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: 10})
+		require.NoError(t, err)
+	}
+	charged, refunded, again := paid("pgct_captured_1"), paid("pgct_captured_2"), paid("pgct_captured_3")
+	require.NoError(t, gw.Transactions.Chargeback(charged.ID))
+	refund(refunded.ID)
+	refund(again.ID)
+	refund(again.ID)
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+	require.NoError(t, err)
+	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 4990, Interval: gateway.IntervalMonth, Token: "pgct_ok",
+	})
+	require.NoError(t, err)
+	require.NoError(t, gw.Clock.Advance(100*24*time.Hour))
+
+	_, err = reconciler(t, rx,
+		webhook.OpenResource{Family: webhook.FamilyTransaction, ID: charged.ID, Status: "captured"},
+		webhook.OpenResource{Family: webhook.FamilyTransaction, ID: refunded.ID, Status: "captured"},
+		webhook.OpenResource{Family: webhook.FamilyTransaction, ID: again.ID, Status: "partially_refunded"},
+		webhook.OpenResource{Family: webhook.FamilySubscription, ID: sub.ID, Status: "active", PeriodEnd: sub.CurrentPeriodEnd.Time},
+	).Once(t.Context())
+	require.NoError(t, err)
+	kinds := kindsOf(got)
+	slices.Sort(kinds)
+	assert.Equal(t, []string{"subscription.renewed", "transaction.chargedback", "transaction.refunded"}, kinds)
+	sub, err = client.Subscriptions.Get(t.Context(), sub.ID)
+	require.NoError(t, err)
+	assert.Len(t, sub.Transactions, 4, "three renewals")
+}

@@ -23,8 +23,9 @@ type OpenResource struct {
 	Status string
 
 	// PeriodEnd is the end of a subscription's current period in the records.
-	// If the API has a later, paid period, that is a renewal. With the zero
-	// time renewals are not checked.
+	// If the API has a later, paid period, that is a renewal: one event for the
+	// latest period, however many were missed. With the zero time renewals are
+	// not checked.
 	PeriodEnd time.Time
 
 	// ExternalRef identifies a transaction or a transfer whose ID is missing
@@ -43,8 +44,9 @@ type OpenResource struct {
 type ReconcilerConfig struct {
 	// Open iterates over the resources to check in the merchant's records. It
 	// must read the primary database, because its resources take precedence
-	// over the receiver's store; see RepairAfter. Omit recent resources that
-	// have an ID: their webhooks may still be on the way.
+	// over the receiver's store; see RepairAfter. Omit resources that have an ID
+	// for a few minutes: their webhooks may still be on the way. A refund or a
+	// chargeback is found only if the paid transaction is among the resources.
 	Open func(ctx context.Context) iter.Seq2[OpenResource, error]
 
 	// Identified is called with the ID of a resource that was found by its
