@@ -177,7 +177,8 @@ type Transaction struct {
 	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// Settled reports whether the money was paid; see [TransactionStatus.Settled].
+// Settled reports whether the transaction is paid or captured now. It is false
+// again after a refund; see [TransactionStatus.Settled].
 func (t *Transaction) Settled() bool { return t.Status.Settled() }
 
 // RefusalReason returns why a card was refused, such as "insufficient_funds". It

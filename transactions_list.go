@@ -77,7 +77,8 @@ type TransactionSummary struct {
 	titled  bool            // products were sent with title and unit_price
 }
 
-// Settled reports whether the money was paid; see [TransactionStatus.Settled].
+// Settled reports whether the transaction is paid or captured now. It is false
+// again after a refund; see [TransactionStatus.Settled].
 func (t *TransactionSummary) Settled() bool { return t.Status.Settled() }
 
 func (t *TransactionSummary) listed() (id, reference string, created time.Time) {
