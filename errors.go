@@ -82,7 +82,9 @@ type Error struct {
 	// *[Transaction] or *[Transfer].
 	Existing any
 	// ResourceID is the id of the resource that already has the reference, if a
-	// 409 names it. Read that resource instead of creating another.
+	// 409 names it. Read that resource instead of creating another. Published
+	// gateways do not name it: pass it to [FindOptions], which searches for the
+	// reference then.
 	ResourceID string
 
 	// Err is the reason why there is no response, or the error of the context

@@ -162,7 +162,7 @@ func ExampleError() {
 	if errors.As(err, &rejected) {
 		fmt.Println(rejected.Op, rejected.StatusCode, rejected.Code)
 		fmt.Println("request id for support:", rejected.RequestID != "")
-		first, err := client.Transactions.Get(ctx, rejected.ResourceID)
+		first, err := client.Transactions.FindByExternalRef(ctx, "order-17", gateway.FindOptions{ID: rejected.ResourceID})
 		if err != nil {
 			fmt.Println(err)
 			return
