@@ -391,13 +391,17 @@ func closing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// closed returns an address that no process listens on.
+// closed returns an address that no process listens on. An outgoing connection
+// keeps its port until the test ends, so no other process can take it.
 func closed(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
+	t.Cleanup(func() { assert.NoError(t, listener.Close()) })
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
+	return conn.LocalAddr().String()
 }
 
 // TestAnErrorDoesNotRepeatItself: the detail and the fields may have the same
