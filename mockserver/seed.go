@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/mockserver/internal/seed"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -153,9 +153,11 @@ func (s *Server) draft(of snapshot) (*Server, error) {
 // world is the server that a seed file fills.
 func (s *Server) world(account string) seed.World {
 	return seed.World{
-		Store:   s.store,
-		Clock:   s.clock,
-		Call:    s.request,
+		Store: s.store,
+		Clock: s.clock,
+		Call: func(key string, op spec.Operation, body []byte) (status int, response []byte, err error) {
+			return memory.Call(context.Background(), s.handler, key, op.Method, op.Path, body)
+		},
 		Account: account,
 		Env: engine.Env{
 			Dialect: s.settings.dialect, Sandbox: s.settings.environment == Sandbox, IDs: ids.New(),
@@ -163,23 +165,6 @@ func (s *Server) world(account string) seed.World {
 		},
 		Variant: spec.Variant{Dialect: s.settings.dialect, Lenient: s.settings.lenient, LoopbackHTTP: true},
 	}
-}
-
-// request makes a request to the interface in memory.
-func (s *Server) request(key string, op spec.Operation, body []byte) (status int, response []byte, err error) {
-	r, err := http.NewRequestWithContext(context.Background(), op.Method, BaseURL+op.Path, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := s.Transport().RoundTrip(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	response, err = io.ReadAll(resp.Body)
-	return resp.StatusCode, response, err
 }
 
 // errSeedRace is the error if the server changes while a seed file is applied.

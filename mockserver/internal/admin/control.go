@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -200,17 +199,7 @@ func (p *Plane) control(c *call, resource, action string) (any, error) {
 // after returns a resource as the interface returns it.
 func (p *Plane) after(c *call, path string) (any, error) {
 	ctx := context.WithoutCancel(c.r.Context()) // the change has been made: report it even if the caller has disconnected
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Apikey", c.key)
-	resp, err := (&memory.Transport{Handler: p.cfg.API}).RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
+	status, body, err := memory.Call(ctx, p.cfg.API, c.key, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +211,7 @@ func (p *Plane) after(c *call, path string) (any, error) {
 		return nil, err
 	}
 	if envelope.Data == nil {
-		return nil, &RefusedError{resp.StatusCode, "READ_FAILED", "the change was made, but the resource can't be read: " + envelope.Detail}
+		return nil, &RefusedError{status, "READ_FAILED", "the change was made, but the resource can't be read: " + envelope.Detail}
 	}
 	return envelope.Data, nil
 }

@@ -375,21 +375,7 @@ func detailOf(text []byte) string {
 
 // roundTrip sends a request with the account's key to a handler.
 func (rq *request) roundTrip(handler http.Handler, method, path string, body []byte) (status int, text []byte, err error) {
-	r, err := http.NewRequestWithContext(rq.r.Context(), method, "http://localhost"+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	r.Header.Set("Apikey", rq.key)
-	if len(body) > 0 {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := (&memory.Transport{Handler: handler}).RoundTrip(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err = io.ReadAll(resp.Body)
-	return resp.StatusCode, text, err
+	return memory.Call(rq.r.Context(), handler, rq.key, method, path, body)
 }
 
 // longBody is the maximum length of a body in a command.
