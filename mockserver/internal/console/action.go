@@ -1,15 +1,12 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -233,18 +230,7 @@ func bodyOf(form url.Values) ([]byte, error) {
 	if len(members) == 0 {
 		return nil, nil
 	}
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, name := range slices.Sorted(maps.Keys(members)) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(quote(name))
-		b.WriteByte(':')
-		b.Write(members[name])
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return json.Marshal(members)
 }
 
 func valueOf(kind, text string, all []string) (jsontext.Value, error) {
@@ -261,23 +247,19 @@ func valueOf(kind, text string, all []string) (jsontext.Value, error) {
 		if len(text) == len("2006-01-02T15:04") {
 			text += ":00"
 		}
-		return jsontext.Value(quote(text + "Z")), nil
+		return json.Marshal(text + "Z")
 	case "l":
-		var words []string
+		words := []string{}
 		for _, v := range all {
 			words = append(words, strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune(", \n\r\t", r) })...)
 		}
-		quoted := make([]string, len(words))
-		for i, w := range words {
-			quoted[i] = quote(w)
-		}
-		return jsontext.Value("[" + strings.Join(quoted, ",") + "]"), nil
+		return json.Marshal(words)
 	case "h":
 		return headersOf(text)
 	case "x": // a browser sends CR LF for the end of a line
-		return jsontext.Value(quote(strings.ReplaceAll(all[0], "\r\n", "\n"))), nil
+		return json.Marshal(strings.ReplaceAll(all[0], "\r\n", "\n"))
 	default:
-		return jsontext.Value(quote(text)), nil
+		return json.Marshal(text)
 	}
 }
 
@@ -304,15 +286,6 @@ func indented(text string) string {
 		return text
 	}
 	return string(value)
-}
-
-// quote returns a string as JSON.
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return `""` // every string can be written
-	}
-	return string(b)
 }
 
 // result is a response to be shown.
