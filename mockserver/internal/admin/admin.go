@@ -227,20 +227,15 @@ func (p *Plane) find(c *call) (*Shape, error) {
 	path := strings.Trim(strings.TrimPrefix(c.r.URL.Path, Prefix), "/")
 	var allowed []string
 	for i, rt := range p.list {
-		if !faults.PathMatches(rt.Path, path) {
-			continue
-		}
-		if rt.Method != c.r.Method {
+		args, matches := faults.PathArguments(rt.Path, path)
+		switch {
+		case !matches:
+		case rt.Method != c.r.Method:
 			allowed = append(allowed, rt.Method)
-			continue
+		default:
+			c.args = args
+			return &p.list[i], nil
 		}
-		elements := strings.Split(path, "/")
-		for j, name := range strings.Split(rt.Path, "/") {
-			if strings.HasPrefix(name, "{") {
-				c.args = append(c.args, elements[j])
-			}
-		}
-		return &p.list[i], nil
 	}
 	if len(allowed) > 0 {
 		list := strings.Join(allowed, ", ")

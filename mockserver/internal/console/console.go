@@ -228,15 +228,11 @@ func header(w http.ResponseWriter) {
 // show writes the page at a path.
 func (rq *request) show(path string) {
 	for _, rt := range routes() {
-		if !faults.PathMatches(rt.path, path) {
+		args, matches := faults.PathArguments(rt.path, path)
+		if !matches {
 			continue
 		}
-		elements := strings.Split(path, "/")
-		for i, name := range strings.Split(rt.path, "/") {
-			if strings.HasPrefix(name, "{") {
-				rq.args = append(rq.args, elements[i])
-			}
-		}
+		rq.args = args
 		rq.position = rq.cfg.Events.Position() // before the page reads its data
 		v, err := rt.page(rq)
 		var to redirect

@@ -222,6 +222,21 @@ func Glob(pattern, name string) bool {
 	return pattern == name
 }
 
+// PathArguments reports whether a path matches a template, and returns the path's
+// elements that the template has in braces.
+func PathArguments(template, path string) (args []string, ok bool) {
+	if !PathMatches(template, path) {
+		return nil, false
+	}
+	elements := strings.Split(path, "/")
+	for i, name := range strings.Split(template, "/") {
+		if strings.HasPrefix(name, "{") {
+			args = append(args, elements[i])
+		}
+	}
+	return args, true
+}
+
 // PathMatches reports whether a path matches a template: "{id}" and "*" match
 // any element.
 func PathMatches(template, path string) bool {
