@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -16,6 +17,15 @@ import (
 type factor struct {
 	path   string
 	values []string // as JSON; nil if it matters only whether the member is there
+}
+
+// states returns the values of f that are told apart: those of its list, or any one
+// value, and first of all "" for absent.
+func (f factor) states() []string {
+	if f.values == nil {
+		return []string{"", present}
+	}
+	return append([]string{""}, f.values...)
 }
 
 // condition is when a member is required.
@@ -105,33 +115,23 @@ func jsonNumber(v float64) string {
 // always required; with every object there, each with its own required members.
 func (rq *request) bodies() [2]body {
 	least, objects := body{}, body{}
-	var fill func(s *spec.Shape, path string)
-	fill = func(s *spec.Shape, path string) {
-		for _, m := range s.Members {
-			at := join(path, m.Name)
-			switch {
-			case m.Kind == '{' && len(m.Members) > 0:
-				fill(m, at)
-			case m.Presence == spec.Required:
-				objects[at] = sample(m)
-			}
-		}
-	}
-	fill(rq.shape, "")
-	var leastOf func(s *spec.Shape, path string)
-	leastOf = func(s *spec.Shape, path string) {
-		for _, m := range s.Members {
-			switch at := join(path, m.Name); {
-			case m.Presence != spec.Required:
-			case m.Kind == '{' && len(m.Members) > 0:
-				leastOf(m, at)
-			default:
-				least[at] = sample(m)
-			}
-		}
-	}
-	leastOf(rq.shape, "")
+	least.fill(rq.shape, "", false)
+	objects.fill(rq.shape, "", true)
 	return [2]body{least, objects}
+}
+
+// fill adds the required members of s, and of the objects in it: of all objects, or
+// of the required ones.
+func (b body) fill(s *spec.Shape, path string, allObjects bool) {
+	for _, m := range s.Members {
+		object := m.Kind == '{' && len(m.Members) > 0
+		switch at := join(path, m.Name); {
+		case object && allObjects, object && m.Presence == spec.Required:
+			b.fill(m, at, allObjects)
+		case m.Presence == spec.Required:
+			b[at] = sample(m)
+		}
+	}
 }
 
 // required returns the paths that are required in a state.
@@ -139,13 +139,7 @@ func (rq *request) required(state body) map[string]bool {
 	found := map[string]bool{}
 	for _, b := range rq.bodies() {
 		for path := range b {
-			without := body{}
-			for p, v := range b {
-				if p != path && !strings.HasPrefix(p, path+".") {
-					without[p] = v
-				}
-			}
-			rq.addRequired(found, without, state)
+			rq.addRequired(found, b.without(path), state)
 		}
 		rq.addRequired(found, b, state)
 	}
@@ -156,26 +150,16 @@ func (rq *request) required(state body) map[string]bool {
 func (rq *request) addRequired(found map[string]bool, b, state body) {
 	for path, v := range state {
 		if v == "" {
-			b = without(b, path)
-			continue
+			b = b.without(path)
+		} else {
+			b = b.with(path, v)
 		}
-		b = b.with(path, v)
 	}
 	for path, v := range rq.violations(b) {
 		if v.Code == spec.CodeRequired && !strings.Contains(path, "[") {
 			found[path] = true
 		}
 	}
-}
-
-func without(b body, path string) body {
-	out := body{}
-	for p, v := range b {
-		if p != path {
-			out[p] = v
-		}
-	}
-	return out
 }
 
 // conditions finds the members that are required in some states only, makes
@@ -192,7 +176,7 @@ func (rq *request) conditions() []condition {
 		}
 	}
 	var list []condition
-	for _, path := range sortedKeys(all) {
+	for _, path := range slices.Sorted(maps.Keys(all)) {
 		var in []body
 		for i := range states {
 			if needs[i][path] && !states[i].holds(path) {
@@ -214,18 +198,8 @@ func (rq *request) mattering() []factor {
 	base := rq.required(body{})
 	var list []factor
 	for _, f := range rq.factors(rq.shape, "") {
-		values := f.values
-		if values == nil {
-			values = []string{rq.valueOf(f.path)}
-		}
-		if slices.ContainsFunc(values, func(v string) bool {
-			now := rq.required(body{f.path: v})
-			for path := range all(base, now) {
-				if !within(f.path, path) && base[path] != now[path] {
-					return true
-				}
-			}
-			return false
+		if slices.ContainsFunc(rq.valuesOf(f), func(v string) bool {
+			return !maps.Equal(f.others(base), f.others(rq.required(body{f.path: v})))
 		}) {
 			list = append(list, f)
 		}
@@ -233,15 +207,19 @@ func (rq *request) mattering() []factor {
 	return list
 }
 
-func all(a, b map[string]bool) map[string]bool {
-	out := map[string]bool{}
-	for k := range a {
-		out[k] = true
+// others returns the required paths without f and the objects around it.
+func (f factor) others(required map[string]bool) map[string]bool {
+	required = maps.Clone(required)
+	maps.DeleteFunc(required, func(path string, _ bool) bool { return within(f.path, path) })
+	return required
+}
+
+// valuesOf returns the values of a factor, as JSON.
+func (rq *request) valuesOf(f factor) []string {
+	if f.values == nil {
+		return []string{rq.valueOf(f.path)}
 	}
-	for k := range b {
-		out[k] = true
-	}
-	return out
+	return f.values
 }
 
 // valueOf returns a value for a member that others depend on.
@@ -267,11 +245,8 @@ func product(factors []factor) []body {
 	for _, f := range factors {
 		var next []body
 		for _, state := range states {
-			for _, v := range append([]string{""}, f.values...) {
+			for _, v := range f.states() {
 				next = append(next, state.with(f.path, v))
-			}
-			if f.values == nil {
-				next = append(next, state.with(f.path, present))
 			}
 		}
 		states = next
@@ -299,17 +274,13 @@ func (rq *request) conditionOf(path string, in, states []body, factors []factor)
 		if within(f.path, path) {
 			continue
 		}
-		values := append([]string{""}, f.values...)
-		if f.values == nil {
-			values = append(values, present)
-		}
 		var when []string
-		for _, v := range values {
+		for _, v := range f.states() {
 			if slices.ContainsFunc(in, func(state body) bool { return state[f.path] == v }) {
 				when = append(when, v)
 			}
 		}
-		if len(when) < len(values) {
+		if len(when) < len(f.states()) {
 			c.states[f.path] = when
 		}
 	}
@@ -338,13 +309,9 @@ func (rq *request) lower(c condition, states []body, needs []map[string]bool) {
 		if needs[i][c.path] {
 			continue
 		}
-		b := body{}
-		for path, v := range state {
-			if v != "" {
-				b[path] = v
-			}
-		}
-		if rq.verdict(b.with(c.path, "null"), c.path) == nil {
+		b := state.with(c.path, "null")
+		maps.DeleteFunc(b, func(_, v string) bool { return v == "" })
+		if rq.verdict(b, c.path) == nil {
 			s.Presence = spec.Nullable
 			return
 		}
@@ -354,7 +321,7 @@ func (rq *request) lower(c condition, states []body, needs []map[string]bool) {
 // schema writes a condition as if and then, relative to the object at base.
 func (rq *request) conditional(c condition, base string) *schema {
 	when := &schema{}
-	for _, path := range sortedKeys(c.states) {
+	for _, path := range slices.Sorted(maps.Keys(c.states)) {
 		when.AllOf = append(when.AllOf, nest(relative(base, path), stateSchema(c.states[path])))
 	}
 	if len(when.AllOf) == 1 {
@@ -457,10 +424,7 @@ func (rq *request) exclusions() []exclusion {
 			if parent(m.path) != parent(f.path) || m.path == f.path {
 				continue
 			}
-			values := f.values
-			if values == nil {
-				values = []string{rq.valueOf(f.path)}
-			}
+			values := rq.valuesOf(f)
 			var bad []string
 			for _, v := range values {
 				if rq.excluded(body{f.path: v, m.path: rq.valueOf(m.path)}, m.path) {
@@ -497,13 +461,4 @@ func (e exclusion) schema(base string) *schema {
 			{member(e.path), &schema{Not: text("null")}},
 		},
 	}}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -23,11 +23,6 @@ func layout(v jsontext.Value) ([]byte, error) {
 }
 
 func layoutValue(out *bytes.Buffer, dec *jsontext.Decoder, depth int) error {
-	if k := dec.PeekKind(); k != '{' && k != '[' {
-		v, err := dec.ReadValue()
-		out.Write(v)
-		return err
-	}
 	value, err := dec.ReadValue()
 	if err != nil {
 		return err
@@ -35,7 +30,7 @@ func layoutValue(out *bytes.Buffer, dec *jsontext.Decoder, depth int) error {
 	if err := value.Compact(); err != nil {
 		return err
 	}
-	if len(value)+depth <= maxLine {
+	if k := value.Kind(); k != '{' && k != '[' || len(value)+depth <= maxLine {
 		return spaced(out, value)
 	}
 	inner := jsontext.NewDecoder(bytes.NewReader(value.Clone()))

@@ -162,6 +162,13 @@ func (b body) with(path, value string) body {
 	return b
 }
 
+// without returns b without a member and those inside it.
+func (b body) without(path string) body {
+	b = maps.Clone(b)
+	maps.DeleteFunc(b, func(p, _ string) bool { return within(p, path) })
+	return b
+}
+
 // json nests the members.
 func (b body) json() []byte {
 	type node map[string]any
