@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -266,19 +267,11 @@ type waitingEvent struct {
 
 func (s *Store) waitingEvents(ctx context.Context, query string, args ...any) (found []waitingEvent, err error) {
 	err = s.interpreted(ctx, func(tx session) error {
-		rows, err := tx.QueryContext(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
-		for rows.Next() {
-			var e waitingEvent
-			if err := rows.Scan(&e.due, &e.resource, &e.free); err != nil {
-				return err
-			}
-			found = append(found, e)
-		}
-		return rows.Err()
+		found, err = collect(ctx, tx, func(rows *sql.Rows) (e waitingEvent, err error) {
+			err = rows.Scan(&e.due, &e.resource, &e.free)
+			return e, err
+		}, query, args...)
+		return err
 	})
 	return found, err
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math"
 	"strings"
@@ -27,22 +28,13 @@ func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dea
 		since = q.Since.Add(time.Millisecond - time.Nanosecond).UnixMilli() // rounded up
 	}
 	kind := string(q.Kind)
-	rows, err := s.db.QueryContext(ctx, s.q.deadLetters, after, after, seq, kind, kind, q.Resource, q.Resource, since, q.Limit)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
-	for rows.Next() {
-		var d webhook.DeadLetter
+	return collect(ctx, s.db, func(rows *sql.Rows) (d webhook.DeadLetter, err error) {
 		var kind string
 		var since, seq int64
-		if err := rows.Scan(&d.Key, &d.EventID, &kind, &d.Resource, &d.Attempts, &d.Reason, &since, &d.Body, &seq); err != nil {
-			return nil, err
-		}
+		err = rows.Scan(&d.Key, &d.EventID, &kind, &d.Resource, &d.Attempts, &d.Reason, &since, &d.Body, &seq)
 		d.Kind, d.Since, d.Cursor = webhook.Kind(kind), time.UnixMilli(since).UTC(), webhook.CursorAt(since, seq)
-		dead = append(dead, d)
-	}
-	return dead, rows.Err()
+		return d, err
+	}, s.q.deadLetters, after, after, seq, kind, kind, q.Resource, q.Resource, since, q.Limit)
 }
 
 // Requeue implements [webhook.Store].
@@ -89,7 +81,10 @@ func (s *Store) NextUnhandled(
 	if err := s.expireNowAndThen(ctx); err != nil {
 		return nil, err
 	}
-	waiting, err := s.asides(ctx)
+	waiting, err := collect(ctx, s.db, func(rows *sql.Rows) (text string, err error) {
+		err = rows.Scan(&text)
+		return text, err
+	}, s.q.asides)
 	if err != nil {
 		return nil, err
 	}
@@ -112,44 +107,19 @@ func (s *Store) NextUnhandled(
 	return claims, nil
 }
 
-func (s *Store) asides(ctx context.Context) (list []string, err error) {
-	rows, err := s.db.QueryContext(ctx, s.q.asides)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		list = append(list, text)
-	}
-	return list, rows.Err()
-}
-
 // Unhandled implements [webhook.Store].
 func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, err error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	rows, err := s.db.QueryContext(ctx, s.q.unhandled)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
-	for rows.Next() {
-		var n webhook.UnhandledKind
+	return collect(ctx, s.db, func(rows *sql.Rows) (n webhook.UnhandledKind, err error) {
 		var text string
 		var since int64
-		if err := rows.Scan(&text, &n.Events, &since); err != nil {
-			return nil, err
-		}
+		err = rows.Scan(&text, &n.Events, &since)
 		n.Family, n.Kind = fromAside(text)
 		n.Since = time.UnixMilli(since).UTC()
-		list = append(list, n)
-	}
-	return list, rows.Err()
+		return n, err
+	}, s.q.unhandled)
 }
 
 // Unfinished returns up to limit events that are waiting, claimed or
@@ -159,19 +129,10 @@ func (s *Store) Unfinished(ctx context.Context, after string, limit int) (list [
 	if s.err != nil {
 		return nil, s.err
 	}
-	rows, err := s.db.QueryContext(ctx, s.q.unfinished, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
-	for rows.Next() {
-		var rec webhook.Record
+	return collect(ctx, s.db, func(rows *sql.Rows) (rec webhook.Record, err error) {
 		var kind string
-		if err := rows.Scan(&rec.Key, &rec.EventID, &kind, &rec.Resource); err != nil {
-			return nil, err
-		}
+		err = rows.Scan(&rec.Key, &rec.EventID, &kind, &rec.Resource)
 		rec.Kind = webhook.Kind(kind)
-		list = append(list, rec)
-	}
-	return list, rows.Err()
+		return rec, err
+	}, s.q.unfinished, after, limit)
 }

@@ -27,7 +27,7 @@ type queries struct {
 	version, since, forget, meta                                                                   string
 }
 
-// columns are the columns of a claim, in the order in which scanClaims reads
+// columns are the columns of a claim, in the order in which scanClaim reads
 // them.
 const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {row}.resource, {row}.fact, {row}.signed, {row}.source, ` +
 	`{row}.late, {row}.position, {row}.digest, {row}.key_id, {row}.trace, {row}.body, {row}.confirmed, {row}.attempts, {now} - {row}.arrived, ` +

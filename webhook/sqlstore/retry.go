@@ -52,6 +52,23 @@ type session interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+// collect runs a query and reads each of its rows with scan.
+func collect[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, error), query string, args ...any) (list []T, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
+	for rows.Next() {
+		row, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return list, rows.Err()
+}
+
 // interpreted runs a statement of the queue without PostgreSQL's JIT compiler.
 // The planner counts the empty pages of an index that vacuum has just cleaned,
 // so it takes an index lookup in a queue for a long scan, and with the default

@@ -334,13 +334,10 @@ func (s *Store) claims(ctx context.Context, query string, args func(token string
 	if err != nil {
 		return nil, err
 	}
+	var found []claimRow
 	err = s.try(ctx, func() error {
 		return s.interpreted(ctx, func(tx session) error {
-			rows, err := tx.QueryContext(ctx, query, args(token.String())...)
-			if err != nil {
-				return err
-			}
-			claims, err = scanClaims(rows, token.String())
+			found, err = collect(ctx, tx, scanClaim, query, args(token.String())...)
 			return err
 		})
 	})
@@ -350,38 +347,29 @@ func (s *Store) claims(ctx context.Context, query string, args func(token string
 	case err != nil:
 		return nil, err
 	}
+	slices.SortFunc(found, func(a, b claimRow) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq)) })
+	for _, r := range found {
+		r.claim.Token = token.String()
+		claims = append(claims, r.claim)
+	}
 	return claims, nil
 }
 
-func scanClaims(rows *sql.Rows, token string) ([]*webhook.Claim, error) {
-	defer func() { _ = rows.Close() }() // rows.Err reports the errors that matter
-	type row struct {
-		seq, due int64
-		claim    *webhook.Claim
-	}
-	var found []row
-	for rows.Next() {
-		r := row{claim: &webhook.Claim{Token: token}}
-		c := r.claim
-		var kind, source string
-		var signed, late, age int64
-		if err := rows.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
-			&late, &c.Position, &c.Digest, &c.KeyID, &c.Trace, &c.Body, &c.Confirmed, &c.Attempt, &age, &c.Latest); err != nil {
-			return nil, err
-		}
-		c.Age = time.Duration(age) * time.Millisecond
-		c.Kind, c.Source, c.Signed, c.Late = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1
-		found = append(found, r)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(found, func(a, b row) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq)) })
-	claims := make([]*webhook.Claim, len(found))
-	for i, r := range found {
-		claims[i] = r.claim
-	}
-	return claims, nil
+type claimRow struct {
+	seq, due int64
+	claim    *webhook.Claim
+}
+
+func scanClaim(rows *sql.Rows) (claimRow, error) {
+	c := &webhook.Claim{}
+	r := claimRow{claim: c}
+	var kind, source string
+	var signed, late, age int64
+	err := rows.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
+		&late, &c.Position, &c.Digest, &c.KeyID, &c.Trace, &c.Body, &c.Confirmed, &c.Attempt, &age, &c.Latest)
+	c.Age = time.Duration(age) * time.Millisecond
+	c.Kind, c.Source, c.Signed, c.Late = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1
+	return r, err
 }
 
 // Extend implements [webhook.Store].
