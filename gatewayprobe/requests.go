@@ -13,7 +13,7 @@ import (
 // requestExperiments test the rows of "Requests and responses".
 func requestExperiments() map[string]experiment {
 	return map[string]experiment{
-		"request-id": {does: "sends an X-Request-Id with a valid and with an invalid request", run: func(t *trial) string {
+		"request-id": {does: "sends an X-Request-Id with a valid and with an invalid request", check: func(t *trial) {
 			id := t.uuid()
 			r := t.setup(t.get(transactions+"?limit=1", "X-Request-Id", id))
 			t.want(r.header.Get("X-Request-Id") == id, "the header is not echoed")
@@ -24,28 +24,24 @@ func requestExperiments() map[string]experiment {
 			_, inBody := bad.find("requestId")
 			t.want(!inBody, "error bodies have a requestId")
 			t.want(bad.header.Get("X-Request-Id") == id, "the header is not echoed with an error")
-			return assumed
 		}},
-		"request-id-form": {does: "sends an X-Request-Id of 128 and of 129 characters, and one with a space", run: func(t *trial) string {
+		"request-id-form": {does: "sends an X-Request-Id of 128 and of 129 characters, and one with a space", check: func(t *trial) {
 			longest := strings.Repeat("p", 128)
 			t.want(t.echo(longest) == longest, "128 characters are not echoed")
 			for _, id := range []string{longest + "p", "two words"} {
 				got := t.echo(id)
 				t.want(got != id && got != "", "%d characters such as %.9q are echoed, or no id is generated", len(id), id)
 			}
-			return assumed
 		}},
-		"unknown-members": {does: "creates a transaction with members that don't exist", run: func(t *trial) string {
+		"unknown-members": {does: "creates a transaction with members that don't exist", check: func(t *trial) {
 			t.accepts(t.post(transactions, t.charge("gatewayprobe", true, "buyer.gatewayprobe", object{"a": 1})), "unknown members")
-			return assumed
 		}},
-		"error-code": {does: "reads an unknown transaction", run: func(t *trial) string {
+		"error-code": {does: "reads an unknown transaction", check: func(t *trial) {
 			r := t.get(transactions + "/" + unknownID)
 			t.status(r, http.StatusNotFound, "an unknown id")
 			t.want(r.problem() && r.text("code") != "" || r.plain(), "the body has no code")
-			return assumed
 		}},
-		"error-fields": {does: "creates a transaction in which four members break a rule", run: func(t *trial) string {
+		"error-fields": {does: "creates a transaction in which four members break a rule", check: func(t *trial) {
 			r := t.post(transactions, t.charge("amount", 0, "currency", "XXX", "products", []any{object{"price": "free"}}))
 			codes := map[string]string{}
 			list, _ := r.at("errors").([]any)
@@ -57,9 +53,8 @@ func requestExperiments() map[string]experiment {
 			} {
 				t.want(codes[field] == code, "%s is reported as %q, not as %s (%s)", field, codes[field], code, r.summary())
 			}
-			return assumed
 		}},
-		"error-instance": {does: "reads an unknown transaction and repeats a customer's externalRef", run: func(t *trial) string {
+		"error-instance": {does: "reads an unknown transaction and repeats a customer's externalRef", check: func(t *trial) {
 			path := transactions + "/" + unknownID
 			r := t.get(path)
 			t.want(r.text("instance") == path, "instance of a 404 is %q", r.text("instance"))
@@ -68,23 +63,20 @@ func requestExperiments() map[string]experiment {
 			duplicate := t.post(customers, body)
 			t.status(duplicate, http.StatusConflict, "a repeated externalRef")
 			t.want(duplicate.text("instance") == first, "instance of a duplicate is %q", duplicate.text("instance"))
-			return assumed
 		}},
-		"card-data": {does: "creates transactions with the published test number 4111 1111 1111 1111, and with a cvv", run: func(t *trial) string {
+		"card-data": {does: "creates transactions with the published test number 4111 1111 1111 1111, and with a cvv", check: func(t *trial) {
 			for field, value := range map[string]any{"note": "4111 1111 1111 1111", "card_number": "4111111111111111", "cvv": "123"} {
 				r := t.post(transactions, t.charge(field, value))
 				t.want(r.invalid(), "%s: %s", field, r.summary())
 			}
-			return assumed
 		}},
-		"card-data-exceptions": {does: "creates a transaction whose external_ref and SKU pass as card numbers", run: func(t *trial) string {
+		"card-data-exceptions": {does: "creates a transaction whose external_ref and SKU pass as card numbers", check: func(t *trial) {
 			digits := luhn(fmt.Sprintf("4%014d", t.number()))
 			t.accepts(t.post(transactions, t.charge("external_ref", digits)), "16 digits as external_ref")
 			sku := []any{object{"name": "Probe", "price": 1000, "sku": digits}}
 			t.accepts(t.post(transactions, t.charge("products", sku)), "16 digits as sku")
-			return assumed
 		}},
-		"check-order": {does: "creates transactions with two errors each, and repeats the reference of a rejected one", run: func(t *trial) string {
+		"check-order": {does: "creates transactions with two errors each, and repeats the reference of a rejected one", check: func(t *trial) {
 			body := t.charge()
 			t.make(body)
 			both := t.post(transactions, edit(t.charge("amount", 0), []any{"external_ref", body["external_ref"]}))
@@ -95,44 +87,39 @@ func requestExperiments() map[string]experiment {
 			fresh := t.charge("buyer", stranger)
 			t.status(t.post(transactions, fresh), http.StatusNotFound, "an unknown buyer")
 			t.accepts(t.post(transactions, t.charge("external_ref", fresh["external_ref"])), "a reference of a rejected request")
-			return assumed
 		}},
-		"timestamps": {does: "checks created_at, and lists from times with zones and fractions", run: func(t *trial) string {
+		"timestamps": {does: "checks created_at, and lists from times with zones and fractions", check: func(t *trial) {
 			_, r := t.make(t.charge())
 			stamp := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 			t.want(stamp.MatchString(r.text("data.created_at")), "created_at is written %s", shape(r.text("data.created_at")))
 			for _, from := range []string{"2020-01-01T00:00:00-03:00", "2020-01-01T00:00:00.123456Z"} {
 				t.accepts(t.get(transactions+"?limit=1&dateFrom="+url.QueryEscape(from)), "dateFrom="+from)
 			}
-			return assumed
 		}},
-		"number-spelling": {does: "creates transactions with amounts written 1000.0 and 1e3", run: func(t *trial) string {
+		"number-spelling": {does: "creates transactions with amounts written 1000.0 and 1e3", check: func(t *trial) {
 			for _, spelling := range []string{"1000.0", "1e3"} {
 				body := fmt.Sprintf(`{"external_ref":%q,"amount":%s,"method":"pix","buyer":{"name":"Probe Buyer","email":%q,`+
 					`"document":{"type":"CPF","number":"52998224725"}},"products":[{"name":"Probe","price":1000}]}`, t.ref(), spelling, t.email())
 				r := t.accepts(t.post(transactions, raw(body)), "an amount of "+spelling)
 				t.want(r.int("data.amount") == 1000, "%s becomes %v", spelling, r.at("data.amount"))
 			}
-			return assumed
 		}},
-		"empty-texts": {does: "creates a transfer with an empty description and a transaction with an empty buyer.phone", run: func(t *trial) string {
+		"empty-texts": {does: "creates a transfer with an empty description and a transaction with an empty buyer.phone", check: func(t *trial) {
 			r := t.accepts(t.transfer(t.payout("description", "")), "an empty description")
 			t.want(r.null("data.description"), "an empty description is returned as %v", r.at("data.description"))
 			r = t.accepts(t.post(transactions, t.charge("ip_address", nil, "buyer.phone", "")), "an empty buyer.phone")
 			t.want(r.null("data.buyer.phone"), "an empty phone is returned as %v", r.at("data.buyer.phone"))
-			return assumed
 		}},
-		"list-order": {does: "creates two transactions and lists them", run: func(t *trial) string {
+		"list-order": {does: "creates two transactions and lists them", check: func(t *trial) {
 			_, first := t.make(t.charge())
 			_, second := t.make(t.charge())
 			ids := t.setup(t.get(transactions + "?limit=5")).ids()
 			older, newer := slices.Index(ids, t.id(first)), slices.Index(ids, t.id(second))
 			t.want(newer >= 0, "the newest transaction is not among the first five")
 			t.want(older > newer || older < 0, "the older transaction is listed first")
-			return assumed
 		}},
-		"list-cursors": {does: "lists two transactions of one buyer, page by page and back", run: listCursors},
-		"list-limit": {does: "lists with limits of 100 and 101, and 21 transactions without one", run: func(t *trial) string {
+		"list-cursors": {does: "lists two transactions of one buyer, page by page and back", check: listCursors},
+		"list-limit": {does: "lists with limits of 100 and 101, and 21 transactions without one", check: func(t *trial) {
 			t.accepts(t.get(transactions+"?limit=100"), "limit=100")
 			t.rejects(t.get(transactions+"?limit=101"), "limit", "limit=101")
 			page := t.setup(t.get(transactions))
@@ -146,9 +133,8 @@ func requestExperiments() map[string]experiment {
 			t.want(n == 20, "a page without limit has %d transactions", n)
 			limit := t.setup(t.get(customers)).int("metadata.limit")
 			t.want(limit == 10, "a page of customers without limit reports a limit of %d", limit)
-			return assumed
 		}},
-		"list-parameters": {does: "lists with empty, wrong and repeated parameters", run: func(t *trial) string {
+		"list-parameters": {does: "lists with empty, wrong and repeated parameters", check: func(t *trial) {
 			t.accepts(t.get(transactions+"?limit=1&status="), "an empty status")
 			t.rejects(t.get(transactions+"?limit=1&status=gatewayprobe"), "status", "an unknown status")
 			path, r := t.make(t.charge())
@@ -158,58 +144,48 @@ func requestExperiments() map[string]experiment {
 				ids := t.accepts(t.get(transactions+query+both), "two states").ids()
 				t.want(slices.Contains(ids, t.id(r)), "%s does not find a paid transaction", both)
 			}
-			return assumed
 		}},
-		"list-prev": {does: "lists with direction=prev and no cursor", run: func(t *trial) string {
+		"list-prev": {does: "lists with direction=prev and no cursor", check: func(t *trial) {
 			t.make(t.charge())
 			first := t.setup(t.get(transactions + "?limit=2")).ids()
 			ids := t.accepts(t.get(transactions+"?limit=2&direction=prev"), "direction=prev without a cursor").ids()
 			t.want(slices.Equal(ids, first), "it does not return the first page")
-			return assumed
 		}},
-		"malformed-json": {does: "sends malformed JSON, an array, and an object with a duplicate name", run: func(t *trial) string {
+		"malformed-json": {does: "sends malformed JSON, an array, and an object with a duplicate name", check: func(t *trial) {
 			for _, body := range []raw{`{"amount":`, `[]`, `{"amount":1,"amount":2}`} {
 				r := t.post(transactions, body)
 				t.want(r.status == http.StatusBadRequest && r.code() == "MALFORMED_JSON", "%s: %s", string(body), r.summary())
 			}
-			return assumed
 		}},
-		"head-options": {does: "sends HEAD and OPTIONS", run: func(t *trial) string {
+		"head-options": {does: "sends HEAD and OPTIONS", check: func(t *trial) {
 			for _, method := range []string{http.MethodHead, http.MethodOptions} {
 				t.status(t.call(method, transactions, nil), http.StatusMethodNotAllowed, method)
 			}
-			return assumed
 		}},
-		"notify-url": {does: "creates transactions with an https and an http notify_url on a reserved domain", run: func(t *trial) string {
+		"notify-url": {does: "creates transactions with an https and an http notify_url on a reserved domain", check: func(t *trial) {
 			t.accepts(t.post(transactions, t.charge("notify_url", "https://gatewayprobe.example/hook")), "https")
 			t.rejects(t.post(transactions, t.charge("notify_url", "http://gatewayprobe.example/hook")), "notify_url", "http")
-			return assumed
 		}},
-		"basic-password": {does: "sends the key as a Basic user with the passwords x and y", run: func(t *trial) string {
+		"basic-password": {does: "sends the key as a Basic user with the passwords x and y", check: func(t *trial) {
 			key := t.probe.cfg.Key.Reveal()
 			t.status(t.login(basic(key, "x")), http.StatusOK, "the password x")
 			t.status(t.login(basic(key, "y")), http.StatusUnauthorized, "the password y")
-			return assumed
 		}},
-		"basic-token-x": {does: "sends the literal Basic credential token:x", run: func(t *trial) string {
+		"basic-token-x": {does: "sends the literal Basic credential token:x", check: func(t *trial) {
 			t.status(t.login(basic("token", "x")), http.StatusUnauthorized, "token:x")
-			return assumed
 		}},
-		"two-credentials": {does: "sends the key as Bearer and another as apiKey", run: func(t *trial) string {
+		"two-credentials": {does: "sends the key as Bearer and another as apiKey", check: func(t *trial) {
 			r := t.conclusive(t.try(http.MethodGet, transactions+"?limit=1", nil, "apiKey", "sk_test_gatewayprobe"))
 			t.status(r, http.StatusUnauthorized, "two credentials that differ")
-			return assumed
 		}},
-		"v1-credential": {does: "reads the v1 balance with Bearer and with apiKey", run: func(t *trial) string {
+		"v1-credential": {does: "reads the v1 balance with Bearer and with apiKey", check: func(t *trial) {
 			t.setup(t.v1(http.MethodGet, "/v1/account/balance", nil))
 			t.status(t.conclusive(t.try(http.MethodGet, "/v1/account/balance", nil)), http.StatusUnauthorized, "Bearer on v1")
-			return assumed
 		}},
-		"environment": {does: "sends an invented production key", run: func(t *trial) string {
+		"environment": {does: "sends an invented production key", check: func(t *trial) {
 			t.status(t.login("Bearer sk_live_gatewayprobe"), http.StatusUnauthorized, "a key that begins with sk_live_")
-			return assumed
 		}},
-		"idempotency-key": {does: "sends Idempotency-Keys in unusual forms and with unusual bodies", run: idempotencyKeys},
+		"idempotency-key": {does: "sends Idempotency-Keys in unusual forms and with unusual bodies", check: idempotencyKeys},
 	}
 }
 
@@ -261,7 +237,7 @@ func shape(text string) string {
 	}, text)
 }
 
-func listCursors(t *trial) string {
+func listCursors(t *trial) {
 	mail := t.email()
 	_, first := t.make(t.charge("buyer.email", mail))
 	_, second := t.make(t.charge("buyer.email", mail))
@@ -278,7 +254,6 @@ func listCursors(t *trial) string {
 	prev, _ := t.cursors(two, true, false, "the last page")
 	back := t.setup(t.get(query + "&limit=1&direction=prev&cursor=" + url.QueryEscape(prev)))
 	t.want(slices.Equal(back.ids(), one.ids()), "direction=prev from the second page does not return the first page")
-	return assumed
 }
 
 // cursors checks which cursors of a page are null, and that the total is 2.
@@ -294,7 +269,7 @@ func (t *trial) cursors(r response, hasPrev, hasNext bool, page string) (prev, n
 	return prev, next
 }
 
-func idempotencyKeys(t *trial) string {
+func idempotencyKeys(t *trial) {
 	body, key := t.charge("external_ref", absent{}), t.ref()
 	first := t.setup(t.post(transactions, body, "Idempotency-Key", key))
 	second := t.setup(t.post(transactions, body, "Idempotency-Key", key, "X-Request-Id", "probe-replay"))
@@ -313,5 +288,4 @@ func idempotencyKeys(t *trial) string {
 	unused := t.ref()
 	t.want(t.post(transactions, t.charge("amount", 0), "Idempotency-Key", unused).invalid(), "an amount of 0 is accepted")
 	t.accepts(t.post(transactions, t.charge(), "Idempotency-Key", unused), "a key whose first request was rejected")
-	return assumed
 }

@@ -13,7 +13,7 @@ import (
 // which needs no card token.
 func subscriptionExperiments() map[string]experiment {
 	return map[string]experiment{
-		"subscription-defaults": {does: "creates a subscription with required members only", run: func(t *trial) string {
+		"subscription-defaults": {does: "creates a subscription with required members only", check: func(t *trial) {
 			r := t.setup(t.subscribe(t.plan()))
 			t.want(r.int("data.intervalCount") == 1, "intervalCount is %v", r.at("data.intervalCount"))
 			t.want(r.text("data.failurePolicy") == "retry_then_cancel", "failurePolicy is %v", r.at("data.failurePolicy"))
@@ -21,32 +21,28 @@ func subscriptionExperiments() map[string]experiment {
 			t.want(r.text("data.currency") == "BRL", "currency is %v", r.at("data.currency"))
 			none := t.subscribe(t.plan("payment_method", absent{}))
 			t.rejects(none, "token", "without payment_method and token")
-			return assumed
 		}},
-		"subscription-products": {does: "creates subscriptions with products at and beyond a limit", run: func(t *trial) string {
+		"subscription-products": {does: "creates subscriptions with products at and beyond a limit", check: func(t *trial) {
 			name := strings.Repeat("p", 255)
 			product := func(name string) object { return t.plan("products", []any{object{"name": name, "price": 1000}}) }
 			t.accepts(t.subscribe(product(name)), "a name of 255 characters")
 			t.rejects(t.subscribe(product(name+"p")), "products[0].name", "a name of 256 characters")
-			return assumed
 		}},
-		"idempotency-body": {does: "repeats an idempotency_key with the same and with another body", run: func(t *trial) string {
+		"idempotency-body": {does: "repeats an idempotency_key with the same and with another body", check: func(t *trial) {
 			body := t.plan("idempotency_key", t.ref())
 			first := t.setup(t.subscribe(body))
 			again := t.accepts(t.subscribe(body), "the same body")
 			t.want(t.id(again) == t.id(first), "the same body creates a second subscription")
 			body["amount"] = 2000
 			t.status(t.subscribe(body), http.StatusConflict, "another body")
-			return assumed
 		}},
-		"subscription-required": {does: "creates subscriptions, each without one of four members", run: func(t *trial) string {
+		"subscription-required": {does: "creates subscriptions, each without one of four members", check: func(t *trial) {
 			for _, name := range []string{"customer_id", "amount", "interval"} {
 				t.rejects(t.subscribe(edit(t.plan(), []any{name, absent{}})), name, "without "+name)
 			}
 			t.rejects(t.subscribe(t.plan("payment_method", "credit_card")), "token", "a card subscription without token")
-			return assumed
 		}},
-		"subscription-fixed": {does: "updates members of a subscription that can't change, that don't exist, and its metadata", run: func(t *trial) string {
+		"subscription-fixed": {does: "updates members of a subscription that can't change, that don't exist, and its metadata", check: func(t *trial) {
 			path := subscriptions + "/" + t.id(t.setup(t.subscribe(t.plan("metadata", object{"a": "1", "b": "2"}))))
 			patch := func(body object) response { return t.call(http.MethodPatch, path, body) }
 			for name, value := range map[string]any{"amount": 2000, "billingDayOfMonth": 5} {
@@ -56,9 +52,8 @@ func subscriptionExperiments() map[string]experiment {
 			t.accepts(patch(object{"metadata": object{"c": "3"}}), "an update of metadata")
 			in, _ := t.setup(t.get(path)).at("data.metadata").(object)
 			t.want(equal(in, object{"c": "3"}), "metadata is merged, not replaced")
-			return assumed
 		}},
-		"subscription-filters": {does: "finds one subscription by each filter of the list", run: func(t *trial) string {
+		"subscription-filters": {does: "finds one subscription by each filter of the list", check: func(t *trial) {
 			mail := t.email()
 			r := t.setup(t.subscribe(t.plan("customer_id", t.customer("email", mail))))
 			id, created := t.id(r), r.text("data.createdAt")
@@ -72,15 +67,13 @@ func subscriptionExperiments() map[string]experiment {
 				name, _, _ := strings.Cut(strings.TrimPrefix(query, "&"), "=")
 				t.want(slices.Contains(found, id), "customer_email %s does not find it", name)
 			}
-			return assumed
 		}},
-		"authorisation-life": {does: "checks the expiration of a Pix Automatico's authorization", run: func(t *trial) string {
+		"authorisation-life": {does: "checks the expiration of a Pix Automatico's authorization", check: func(t *trial) {
 			r := t.setup(t.subscribe(t.plan()))
 			t.lasts(r, "data.createdAt", "data.authorization.expiration_date", 24*time.Hour, "an authorization")
 			t.want(r.text("data.authorization.status") == "pending", "its status is %v", r.at("data.authorization.status"))
-			return assumed
 		}},
-		"authorisation-shape": {does: "checks the authorization of subscriptions by Pix Automatico and by card", run: func(t *trial) string {
+		"authorisation-shape": {does: "checks the authorization of subscriptions by Pix Automatico and by card", check: func(t *trial) {
 			r := t.setup(t.subscribe(t.plan()))
 			for _, name := range []string{"recurringAuthorization", "authorization"} {
 				in, _ := r.at("data." + name).(object)
@@ -90,9 +83,8 @@ func subscriptionExperiments() map[string]experiment {
 			t.want(card.null("data.recurringAuthorization"), "recurringAuthorization of a card is not null")
 			_, asked := card.find("data.authorization")
 			t.want(!asked, "a card subscription has an authorization")
-			return assumed
 		}},
-		"billing-day": {does: "creates a card subscription with billing_day_of_month and checks its first period", run: func(t *trial) string {
+		"billing-day": {does: "creates a card subscription with billing_day_of_month and checks its first period", check: func(t *trial) {
 			r := t.charged(t.subscribe(t.cardPlan("ok", "billing_day_of_month", 15)), "ok")
 			if r.text("data.status") != "active" {
 				t.cannotTell("the subscription is %s, not active", r.text("data.status"))
@@ -102,38 +94,33 @@ func subscriptionExperiments() map[string]experiment {
 			next := time.Date(begin.Year(), begin.Month()+1, 15, 0, 0, 0, 0, zone)
 			t.want(end.Format(time.DateOnly) == next.Format(time.DateOnly), "the first period ends on day %d, %d days after its start",
 				end.Day(), int(end.Sub(begin).Hours()/24))
-			return assumed
 		}},
-		"first-charge-refused": {does: "creates a card subscription whose first charge is refused", run: func(t *trial) string {
+		"first-charge-refused": {does: "creates a card subscription whose first charge is refused", check: func(t *trial) {
 			_, r := t.refused()
 			t.want(r.text("data.status") == "incomplete", "the subscription is %s", r.text("data.status"))
-			return assumed
 		}},
-		"trial-refused": {does: "creates trials, one whose card is refused and one whose card needs 3-D Secure", run: func(t *trial) string {
+		"trial-refused": {does: "creates trials, one whose card is refused and one whose card needs 3-D Secure", check: func(t *trial) {
 			for _, outcome := range []string{"refused", "3ds"} {
 				end := time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339)
 				r := t.charged(t.subscribe(t.cardPlan(outcome, "trial_end", end)), outcome)
 				t.want(r.text("data.status") == "incomplete", "the trial is %s", r.text("data.status"))
 			}
-			return assumed
 		}},
-		"trial-check": {does: "creates a card trial and compares the balance before and after", run: func(t *trial) string {
+		"trial-check": {does: "creates a card trial and compares the balance before and after", check: func(t *trial) {
 			before := t.balance()
 			end := time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339)
 			r := t.charged(t.subscribe(t.cardPlan("ok", "trial_end", end)), "ok")
 			t.want(r.text("data.status") == "trialing", "the subscription is %s", r.text("data.status"))
 			after := t.balance()
 			t.want(after == before, "the balance changes by %d", after-before)
-			return assumed
 		}},
-		"charge-in-sandbox": {does: "sets the refused first charge of a subscription to paid", run: func(t *trial) string {
+		"charge-in-sandbox": {does: "sets the refused first charge of a subscription to paid", check: func(t *trial) {
 			path, r := t.refused()
 			t.set(transactions+"/"+r.text("data.transactions.0.id"), "paid")
 			now := t.setup(t.get(path)).text("data.status")
 			t.want(now == "active", "the subscription is %s", now)
-			return assumed
 		}},
-		"cancel-challenge": {does: "cancels a subscription whose first charge needs 3-D Secure", run: func(t *trial) string {
+		"cancel-challenge": {does: "cancels a subscription whose first charge needs 3-D Secure", check: func(t *trial) {
 			id := t.id(t.charged(t.subscribe(t.cardPlan("3ds")), "3ds"))
 			charge := t.setup(t.get(subscriptions + "/" + id)).text("data.transactions.0.id")
 			if charge == "" {
@@ -142,7 +129,6 @@ func subscriptionExperiments() map[string]experiment {
 			t.setup(t.post(subscriptions+"/"+id+"/cancel", object{}))
 			status := t.setup(t.get(transactions + "/" + charge)).text("data.status")
 			t.want(status == "canceled", "its transaction is %s", status)
-			return assumed
 		}},
 	}
 }

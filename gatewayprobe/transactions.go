@@ -14,49 +14,42 @@ import (
 // transactionExperiments test the rows of "Transactions".
 func transactionExperiments() map[string]experiment {
 	return map[string]experiment{
-		"amount-minimum": {does: "creates a transaction of 1 cent", run: func(t *trial) string {
+		"amount-minimum": {does: "creates a transaction of 1 cent", check: func(t *trial) {
 			t.accepts(t.post(transactions, t.charge("amount", 1)), "1 cent")
-			return assumed
 		}},
-		"no-cross-rules": {does: "creates transactions with inconsistent members", run: func(t *trial) string {
+		"no-cross-rules": {does: "creates transactions with inconsistent members", check: func(t *trial) {
 			t.accepts(t.post(transactions, t.charge("amount", 1234)), "products that don't sum to the amount")
 			t.accepts(t.post(transactions, t.charge("currency", "USD")), "Pix in USD")
 			t.accepts(t.post(transactions, t.charge("interest_rate", 1.5)), "interest_rate with Pix")
 			t.accepts(t.post(transactions, t.charge("buyer.document.number", "11111111111")), "a document with wrong check digits")
-			return assumed
 		}},
-		"buyer-required": {does: "creates transactions whose buyer has no name, or no e-mail", run: func(t *trial) string {
+		"buyer-required": {does: "creates transactions whose buyer has no name, or no e-mail", check: func(t *trial) {
 			for _, name := range []string{"name", "email"} {
 				t.rejects(t.post(transactions, t.charge("buyer."+name, absent{})), "buyer."+name, "a buyer without "+name)
 			}
-			return assumed
 		}},
-		"buyer-unknown": {does: "creates transactions for unknown buyers", run: func(t *trial) string {
+		"buyer-unknown": {does: "creates transactions for unknown buyers", check: func(t *trial) {
 			for _, id := range []any{unknownID, 2147483647} {
 				t.status(t.post(transactions, t.charge("buyer", object{"id": id})), http.StatusNotFound, "an unknown buyer.id")
 			}
-			return assumed
 		}},
-		"empty-reference": {does: "creates two transactions with the external_ref \"\", and a transfer with a transaction's", run: func(t *trial) string {
+		"empty-reference": {does: "creates two transactions with the external_ref \"\", and a transfer with a transaction's", check: func(t *trial) {
 			for range 2 {
 				r := t.accepts(t.post(transactions, t.charge("external_ref", "")), "an empty external_ref")
 				t.want(r.null("data.external_ref"), "an empty external_ref is returned as %v", r.at("data.external_ref"))
 			}
 			_, r := t.make(t.charge())
 			t.status(t.transfer(t.payout("external_ref", r.text("data.external_ref"))), http.StatusCreated, "a transfer with the external_ref of a transaction")
-			return assumed
 		}},
-		"voucher-country": {does: "creates a voucher whose address has no country", run: func(t *trial) string {
+		"voucher-country": {does: "creates a voucher whose address has no country", check: func(t *trial) {
 			r := t.accepts(t.post(transactions, t.voucher("buyer.address.country", absent{})), "an address without country")
 			t.want(r.text("data.buyer.address.country") == "BR", "the country is %v", r.at("data.buyer.address.country"))
-			return assumed
 		}},
-		"voucher-currency": {does: "creates a voucher in MXN", run: func(t *trial) string {
+		"voucher-currency": {does: "creates a voucher in MXN", check: func(t *trial) {
 			r := t.accepts(t.post(transactions, t.voucher("currency", "MXN")), "a voucher in MXN")
 			t.want(r.null("data.voucher.barcode") && r.null("data.voucher.digitable_line"), "it has a barcode or a digitable line")
-			return assumed
 		}},
-		"voucher-fields": {does: "creates a voucher and checks its keys", run: func(t *trial) string {
+		"voucher-fields": {does: "creates a voucher and checks its keys", check: func(t *trial) {
 			_, r := t.make(t.voucher())
 			in, _ := r.at("data.voucher").(object)
 			known := []string{"barcode", "digitable_line", "url", "expiration_date", "instructions", "receipt_url"}
@@ -64,27 +57,24 @@ func transactionExperiments() map[string]experiment {
 				t.want(slices.Contains(known, name), "a voucher has %s too", name)
 			}
 			t.want(has(in, known...), "a voucher has %d keys", len(in))
-			return assumed
 		}},
-		"boleto-form": {does: "creates a voucher and checks its digitable line", run: func(t *trial) string {
+		"boleto-form": {does: "creates a voucher and checks its digitable line", check: func(t *trial) {
 			_, r := t.make(t.voucher())
 			line := r.text("data.voucher.digitable_line")
 			t.want(len(line) == 47 && strings.Trim(line, "0123456789") == "", "it is written %s", shape(line))
 			due := r.time("data.voucher.expiration_date").In(time.FixedZone("", -3*3600)).Format(time.DateOnly)
 			t.want(slices.Contains(dueDays(line[33:37]), due), "its due day is not that of the expiration_date in UTC-3")
-			return assumed
 		}},
-		"pix-life": {does: "checks the expirations of a Pix charge, a voucher and a 3-D Secure challenge", run: func(t *trial) string {
+		"pix-life": {does: "checks the expirations of a Pix charge, a voucher and a 3-D Secure challenge", check: func(t *trial) {
 			_, pix := t.make(t.charge())
 			t.lasts(pix, "data.created_at", "data.pix.expiration_date", 24*time.Hour, "a Pix charge")
 			_, voucher := t.make(t.voucher())
 			t.lasts(voucher, "data.created_at", "data.voucher.expiration_date", 72*time.Hour, "a voucher")
 			card := t.charged(t.post(transactions, t.card("3ds")), "3ds")
 			t.lasts(card, "data.created_at", "data.next_action.expires_at", 15*time.Minute, "a challenge")
-			return assumed
 		}},
-		"transaction-filters": {does: "finds one transaction by each filter of the list", run: transactionFilters},
-		"live-list-item": {does: "checks a listed transaction, if the gateway reads D12 as the live dialect", run: func(t *trial) string {
+		"transaction-filters": {does: "finds one transaction by each filter of the list", check: transactionFilters},
+		"live-list-item": {does: "checks a listed transaction, if the gateway reads D12 as the live dialect", check: func(t *trial) {
 			read, listed := t.listed()
 			item := response{value: listed}
 			if _, found := item.find("payment"); !found {
@@ -93,9 +83,8 @@ func transactionExperiments() map[string]experiment {
 			t.want(item.at("payment.base_price") == read["amount"], "base_price is not the amount")
 			t.want(item.text("payment.country") == "BR", "country of a buyer without address is %v", item.at("payment.country"))
 			t.want(item.int("attempts_count") == 1, "attempts_count is %v", item.at("attempts_count"))
-			return assumed
 		}},
-		"live-metadata": {does: "creates transactions with three forms of metadata, if the gateway reads D10 as the live dialect", run: func(t *trial) string {
+		"live-metadata": {does: "creates transactions with three forms of metadata, if the gateway reads D10 as the live dialect", check: func(t *trial) {
 			for text, want := range map[string]object{
 				`{"a":"b"}`: {"a": "b"}, "a=1&b=2": {"a": "1", "b": "2"}, "order 7": {"metadata": "order 7"},
 			} {
@@ -105,25 +94,22 @@ func transactionExperiments() map[string]experiment {
 				}
 				t.want(equal(r.at("data.metadata"), want), "%s is returned in another form", text)
 			}
-			return assumed
 		}},
-		"buyer-overrides": {does: "creates a transaction with buyer.id and a different phone, and reads the customer", run: func(t *trial) string {
+		"buyer-overrides": {does: "creates a transaction with buyer.id and a different phone, and reads the customer", check: func(t *trial) {
 			id := t.customer()
 			_, r := t.make(t.charge("buyer", object{"id": id, "phone": "21912345678"}))
 			t.want(r.text("data.buyer.phone") == "21912345678", "the transaction does not have the phone that was sent with it")
 			t.want(t.setup(t.get(customers+"/"+id)).text("data.phone") == "11987654321", "the customer's phone changed too")
-			return assumed
 		}},
-		"transaction-fee": {does: "creates and pays a transaction, and checks its fee", run: func(t *trial) string {
+		"transaction-fee": {does: "creates and pays a transaction, and checks its fee", check: func(t *trial) {
 			path, _ := t.make(t.charge("amount", 10000))
 			t.set(path, "paid")
 			r := t.setup(t.get(path))
 			net := r.int("data.fee.net_amount")
 			t.want(net >= 0, "fee.net_amount is %v", r.at("data.fee.net_amount"))
 			t.want(net == 10000, profile.Fee, 10000-net)
-			return assumed
 		}},
-		"fee-kept": {does: "pays and refunds a transaction, and compares the balance before and after", run: func(t *trial) string {
+		"fee-kept": {does: "pays and refunds a transaction, and compares the balance before and after", check: func(t *trial) {
 			before := t.balance()
 			path, _ := t.make(t.charge("amount", 10000))
 			t.set(path, "paid")
@@ -134,16 +120,14 @@ func transactionExperiments() map[string]experiment {
 			t.setup(t.put(path+"/refund", object{}))
 			lost := before - t.balance()
 			t.want(lost == fee, "a payment with a fee of %d, refunded, changes the balance by %d", fee, -lost)
-			return assumed
 		}},
-		"refund-voucher": {does: "refunds a part of a paid voucher, then all of it", run: func(t *trial) string {
+		"refund-voucher": {does: "refunds a part of a paid voucher, then all of it", check: func(t *trial) {
 			path, _ := t.make(t.voucher())
 			t.set(path, "paid")
 			t.status(t.put(path+"/refund", object{"amount": 1}), http.StatusConflict, "a part")
 			t.accepts(t.put(path+"/refund", object{}), "all of it")
-			return assumed
 		}},
-		"refund-reason": {does: "refunds a paid transaction with a reason, and reads it", run: func(t *trial) string {
+		"refund-reason": {does: "refunds a paid transaction with a reason, and reads it", check: func(t *trial) {
 			path, _ := t.make(t.charge())
 			t.set(path, "paid")
 			t.setup(t.put(path+"/refund", object{"reason": "gatewayprobe"}))
@@ -152,9 +136,8 @@ func transactionExperiments() map[string]experiment {
 				in, _ := e.(object)
 				return in["key"] == "refund_reason" && in["value"] == "gatewayprobe"
 			}), "informations has no refund_reason")
-			return assumed
 		}},
-		"sandbox-status": {does: "sets states of a transaction of 1000 cents", run: func(t *trial) string {
+		"sandbox-status": {does: "sets states of a transaction of 1000 cents", check: func(t *trial) {
 			path, _ := t.make(t.charge())
 			t.set(path, "paid")
 			first := t.setup(t.get(path))
@@ -164,16 +147,14 @@ func transactionExperiments() map[string]experiment {
 			t.set(path, "partially_refunded")
 			half := t.setup(t.get(path)).int("data.refunded_amount")
 			t.want(half == 500, "partially_refunded refunds %d of 1000", half)
-			return assumed
 		}},
-		"etag": {does: "reads a transaction before and after it is paid", run: func(t *trial) string {
+		"etag": {does: "reads a transaction before and after it is paid", check: func(t *trial) {
 			path, _ := t.make(t.charge())
 			before := t.setup(t.get(path)).header.Get("Etag")
 			t.want(before != "", "a transaction has no ETag")
 			t.want(t.setup(t.get(path)).header.Get("Etag") == before, "two reads without a change between them have different ETags")
 			t.set(path, "paid")
 			t.want(t.setup(t.get(path)).header.Get("Etag") != before, "the ETag is the same after a transition")
-			return assumed
 		}},
 	}
 }
@@ -199,7 +180,7 @@ func (t *trial) lasts(r response, from, to string, want time.Duration, what stri
 	t.want((got-want).Abs() <= time.Minute, "%s expires after %v, not %v", what, got.Round(time.Second), want)
 }
 
-func transactionFilters(t *trial) string {
+func transactionFilters(t *trial) {
 	mail, name := t.email(), strings.ToUpper(t.ref())
 	document := fmt.Sprintf("%011d", t.number()%100_000_000_000)
 	_, r := t.make(t.charge("buyer.email", mail, "buyer.name", "Buyer "+name+" End", "buyer.phone", "11912345678",
@@ -231,7 +212,6 @@ func transactionFilters(t *trial) string {
 		found := slices.Contains(t.accepts(t.get(query), "the filter "+row.name).ids(), id)
 		t.want(found == row.finds, "%s finds it with %s: %v", row.name, kindOf(row.value, r), found)
 	}
-	return assumed
 }
 
 // kindOf describes the value of a filter without showing it.

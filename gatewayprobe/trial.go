@@ -20,7 +20,10 @@ type experiment struct {
 	does    string // what it sends and checks
 	dialect bool   // its readings are document and live rather than assumed
 	webhook bool   // it needs a receiver
-	run     func(*trial) string
+
+	// Exactly one of these is set. A check that returns has found that the row applies.
+	run   func(*trial) (reading string)
+	check func(*trial)
 }
 
 // Readings. Any other string describes the gateway's behavior.
