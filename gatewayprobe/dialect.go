@@ -1,6 +1,7 @@
 package gatewayprobe
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
@@ -204,15 +205,7 @@ func has(in object, names ...string) bool {
 
 func equal(a any, b object) bool {
 	in, ok := a.(object)
-	if !ok || len(in) != len(b) {
-		return false
-	}
-	for name, v := range b {
-		if in[name] != v {
-			return false
-		}
-	}
-	return true
+	return ok && maps.Equal(in, b)
 }
 
 func contentType(r response) string {

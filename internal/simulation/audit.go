@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -172,7 +173,9 @@ func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row,
 		}
 		rows = append(rows, Row{ref, books, gateway})
 	}
-	for _, ref := range sortedKeys(ours.resources, theirs.resources) {
+	all := maps.Clone(ours.resources)
+	maps.Copy(all, theirs.resources)
+	for _, ref := range slices.Sorted(maps.Keys(all)) {
 		booked, actual := ours.resources[ref], theirs.resources[ref]
 		if booked.id == "" && actual.id == ref && actual.paid == 0 {
 			continue // a failed charge of a subscription: only its webhook reports it, and that may be lost
@@ -227,15 +230,4 @@ func (m *merchant) paidCharges(o *order) (n int) {
 		}
 	}
 	return n
-}
-
-func sortedKeys(sides ...map[string]entry) []string {
-	var keys []string
-	for _, side := range sides {
-		for key := range side {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
 }

@@ -5,33 +5,22 @@ import "slices"
 // Split divides the resources of c into changes of at most n resources each. The
 // integration, the balance, events and timers are left out.
 func (c Change) Split(n int) []Change {
-	var parts []Change
-	for list := range slices.Chunk(c.Transactions, n) {
-		parts = append(parts, Change{Transactions: list})
-	}
-	for list := range slices.Chunk(c.Customers, n) {
-		parts = append(parts, Change{Customers: list})
-	}
-	for list := range slices.Chunk(c.Transfers, n) {
-		parts = append(parts, Change{Transfers: list})
-	}
-	for list := range slices.Chunk(c.Subscriptions, n) {
-		parts = append(parts, Change{Subscriptions: list})
-	}
-	for list := range slices.Chunk(c.Links, n) {
-		parts = append(parts, Change{Links: list})
-	}
-	for list := range slices.Chunk(c.Sessions, n) {
-		parts = append(parts, Change{Sessions: list})
-	}
-	for list := range slices.Chunk(c.Products, n) {
-		parts = append(parts, Change{Products: list})
-	}
-	for list := range slices.Chunk(c.Responses, n) {
-		parts = append(parts, Change{Responses: list})
-	}
-	for list := range slices.Chunk(c.Spent, n) {
-		parts = append(parts, Change{Spent: list})
+	return slices.Concat(
+		split(c.Transactions, n, func(list []*Transaction) Change { return Change{Transactions: list} }),
+		split(c.Customers, n, func(list []*Customer) Change { return Change{Customers: list} }),
+		split(c.Transfers, n, func(list []*Transfer) Change { return Change{Transfers: list} }),
+		split(c.Subscriptions, n, func(list []*Subscription) Change { return Change{Subscriptions: list} }),
+		split(c.Links, n, func(list []*Link) Change { return Change{Links: list} }),
+		split(c.Sessions, n, func(list []*Session) Change { return Change{Sessions: list} }),
+		split(c.Products, n, func(list []*CatalogProduct) Change { return Change{Products: list} }),
+		split(c.Responses, n, func(list []*Response) Change { return Change{Responses: list} }),
+		split(c.Spent, n, func(list []string) Change { return Change{Spent: list} }),
+	)
+}
+
+func split[R any](all []R, n int, change func(list []R) Change) (parts []Change) {
+	for list := range slices.Chunk(all, n) {
+		parts = append(parts, change(list))
 	}
 	return parts
 }
