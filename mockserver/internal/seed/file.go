@@ -54,7 +54,8 @@ type entry struct {
 	failNext int       // number of a subscription's charges that fail
 	body     map[string]jsontext.Value
 
-	id string
+	id     string
+	status func() string // its resource's state; nil if the file sets none
 }
 
 // section is a kind of entry.

@@ -20,7 +20,7 @@ type machine[R any] struct {
 	actions []store.Transition[R]
 	fire    func(env engine.Env, r *R, kind engine.TimerKind) engine.Change
 	// apply runs an action on the stored resource.
-	apply func(a *store.Account, id string, do store.Transition[R]) *engine.Refusal
+	apply func(a *store.Account, id string, do store.Transition[R]) (*R, *engine.Refusal)
 }
 
 // step is an action and the time at which it happens.
@@ -75,7 +75,8 @@ func (m machine[R]) plan(env engine.Env, from future[R], end time.Time, target s
 			if c, refusal := do(env, f.r); refusal == nil {
 				next := m.after(f, c)
 				next.steps = append(slices.Clip(f.steps), step{f.at, func(a *store.Account, id string) *engine.Refusal {
-					return m.apply(a, id, do)
+					_, refusal := m.apply(a, id, do)
+					return refusal
 				}})
 				queue = append(queue, next)
 			}
@@ -178,10 +179,7 @@ func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
 			c, _ := engine.TransactionTimer(kind)(env, t) // empty if the engine rejects it
 			return c
 		},
-		apply: func(a *store.Account, id string, do store.Transition[engine.Transaction]) *engine.Refusal {
-			_, refusal := a.Transaction(id, do)
-			return refusal
-		},
+		apply: (*store.Account).Transaction,
 	}
 	if env.Dialect.Live(spec.D2) && env.Sandbox { // states that only the sandbox can set
 		for status := range spec.LiveTransactionStatuses.All() {
@@ -203,11 +201,8 @@ func transfers() machine[engine.Transfer] {
 		actions: []store.Transition[engine.Transfer]{
 			engine.AnalyseTransfer, engine.ProcessTransfer, engine.SettleTransfer, engine.FailTransfer, engine.CancelTransfer,
 		},
-		fire: engine.FireTransfer,
-		apply: func(a *store.Account, id string, do store.Transition[engine.Transfer]) *engine.Refusal {
-			_, refusal := a.Transfer(id, do)
-			return refusal
-		},
+		fire:  engine.FireTransfer,
+		apply: (*store.Account).Transfer,
 	}
 }
 
@@ -234,11 +229,8 @@ func subscriptions() machine[engine.Subscription] {
 				return engine.FailNextCharges(env, s, 1)
 			},
 		},
-		fire: engine.FireSubscription,
-		apply: func(a *store.Account, id string, do store.Transition[engine.Subscription]) *engine.Refusal {
-			_, refusal := a.Subscription(id, do)
-			return refusal
-		},
+		fire:  engine.FireSubscription,
+		apply: (*store.Account).Subscription,
 	}
 }
 
@@ -262,9 +254,9 @@ func links() machine[engine.Link] {
 			}
 			return engine.ExpireLinkByTimer(env, l, nil)
 		},
-		apply: func(a *store.Account, slug string, do store.Transition[engine.Link]) *engine.Refusal {
+		apply: func(a *store.Account, slug string, do store.Transition[engine.Link]) (*engine.Link, *engine.Refusal) {
 			_, refusal := a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) { return do(d.Env, d.Links.Get(slug)) })
-			return refusal
+			return nil, refusal // the plan has no use for the link
 		},
 	}
 }

@@ -2,7 +2,6 @@ package seed
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -90,7 +89,10 @@ func (f *File) Run(ctx context.Context, w World) (ids map[string]string, err err
 		return nil, err
 	}
 	for _, e := range f.all() {
-		if is := r.status(e); e.state != "" && is != e.state {
+		if e.state == "" {
+			continue
+		}
+		if is := e.status(); is != e.state {
 			f.fail(e.path+".state", "can't be reached: the final state is %s", is)
 		}
 	}
@@ -251,18 +253,16 @@ func (r *run) plan(e *entry) {
 	}
 	var steps []step
 	var possible []string
-	account.View(func(d *store.Data) {
-		switch e.name {
-		case "transactions":
-			steps, possible = planOf(r, transactions(r.Env, e.refunded), e, d.Transactions.Get(e.id))
-		case "transfers":
-			steps, possible = planOf(r, transfers(), e, d.Transfers.Get(e.id))
-		case "subscriptions":
-			steps, possible = planOf(r, subscriptions(), e, d.Subscriptions.Get(e.id))
-		case "links":
-			steps, possible = planOf(r, links(), e, d.Links.Get(e.id))
-		}
-	})
+	switch e.name {
+	case "transactions":
+		steps, possible = planOf(r, transactions(r.Env, e.refunded), e, func(d *store.Data) *store.Table[engine.Transaction] { return &d.Transactions })
+	case "transfers":
+		steps, possible = planOf(r, transfers(), e, func(d *store.Data) *store.Table[engine.Transfer] { return &d.Transfers })
+	case "subscriptions":
+		steps, possible = planOf(r, subscriptions(), e, func(d *store.Data) *store.Table[engine.Subscription] { return &d.Subscriptions })
+	case "links":
+		steps, possible = planOf(r, links(), e, func(d *store.Data) *store.Table[engine.Link] { return &d.Links })
+	}
 	if possible != nil {
 		r.fail(e.path+".state", "%q can't be reached; the possible states are %s", e.state, strings.Join(possible, ", "))
 		return
@@ -276,31 +276,18 @@ func (r *run) plan(e *entry) {
 	}
 }
 
-func planOf[R any](r *run, m machine[R], e *entry, created *R) (steps []step, possible []string) {
-	from := future[R]{r: created, at: r.Clock.Now()}
+// planOf finds the steps of one entry, and how to read its resource's state.
+func planOf[R any](r *run, m machine[R], e *entry, table func(*store.Data) *store.Table[R]) (steps []step, possible []string) {
+	stored := func() (resource *R) {
+		r.Store.Account(r.key(e)).View(func(d *store.Data) { resource = table(d).Get(e.id) })
+		return resource
+	}
+	e.status = func() string { return m.status(stored()) }
+	from := future[R]{r: stored(), at: r.Clock.Now()}
 	for _, t := range r.Clock.State().Timers {
 		if t.Account == r.key(e) && t.ID == e.id {
 			from.timers = append(from.timers, engine.Timer{At: t.At, Kind: engine.TimerKind(t.Kind), ID: t.ID})
 		}
 	}
 	return m.plan(r.Env, from, r.end, e.state)
-}
-
-// status returns the state of an entry's resource.
-func (r *run) status(e *entry) (status string) {
-	r.Store.Account(r.key(e)).View(func(d *store.Data) {
-		switch e.name {
-		case "transactions":
-			status = d.Transactions.Get(e.id).Status
-		case "transfers":
-			status = d.Transfers.Get(e.id).Status
-		case "subscriptions":
-			status = d.Subscriptions.Get(e.id).Status
-		case "links":
-			status = d.Links.Get(e.id).Status
-		default:
-			status = fmt.Sprint(e.state)
-		}
-	})
-	return status
 }
