@@ -94,13 +94,8 @@ var createCustomer = keyedCreate[CustomerParams, Customer]{
 	same: func(p *CustomerParams, c *Customer) bool {
 		return agrees(strings.ToLower(p.Email), strings.ToLower(c.Email))
 	},
-	get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Customer, string, error) {
-		customer, err := c.Customers.Get(ctx, id, opts...)
-		if err != nil {
-			return nil, "", err
-		}
-		return customer, customer.ExternalRef, nil
-	},
+	get:    &spec.Customers.Get,
+	stored: func(c *Customer) string { return c.ExternalRef },
 	search: func(ctx context.Context, c *Client, reference string, _ time.Duration, opts []RequestOption) (string, error) {
 		pages := c.Customers.Pages(ctx, CustomerListParams{ExternalRef: reference}, opts...)
 		return searchNewest(pages, 0, reference, func(c *Customer) (string, string, time.Time) {

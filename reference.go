@@ -28,10 +28,11 @@ type keyedCreate[P, T any] struct {
 	reference func(*P) *string  // the reference in the params
 	same      func(*P, *T) bool // whether a resource matches the params; see agrees
 
-	// get reads a resource and its reference by id; search returns the id of the
-	// resource with a reference. They recover a resource that an earlier attempt
-	// created; they are nil if such a resource can't be recovered.
-	get    func(ctx context.Context, c *Client, id string, opts []RequestOption) (resource *T, reference string, err error)
+	// These recover a resource that an earlier attempt created; they are nil if it
+	// can't be recovered. get reads a resource by id, stored returns the reference in
+	// it, and search returns the id of the resource with a reference.
+	get    *spec.Operation
+	stored func(*T) string
 	search func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (id string, err error)
 }
 
@@ -202,8 +203,8 @@ func (l lookUpError) Is(target error) bool {
 func (k *keyedCreate[P, T]) find(ctx context.Context, r *request, res *transport.Result, named string) (*T, error) {
 	opts := r.sameCaller()
 	if named != "" {
-		got, reference, err := k.get(ctx, r.client, named, opts)
-		if err == nil && reference == r.reference {
+		got, err := call[T](ctx, r.client, k.get, nil, opts, named)
+		if err == nil && k.stored(got) == r.reference {
 			return got, nil
 		}
 	}
@@ -211,8 +212,7 @@ func (k *keyedCreate[P, T]) find(ctx context.Context, r *request, res *transport
 	if err != nil {
 		return nil, err
 	}
-	got, _, err := k.get(ctx, r.client, id, opts)
-	return got, err
+	return call[T](ctx, r.client, k.get, nil, opts, id)
 }
 
 // idIn returns the element after collection in a path: an id, or "".

@@ -449,13 +449,8 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 	same: func(p *TransactionParams, t *Transaction) bool {
 		return agrees(p.Amount, t.Amount) && agrees(p.Method, t.Method) && agrees(p.currency(), t.Currency)
 	},
-	get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Transaction, string, error) {
-		t, err := c.Transactions.Get(ctx, id, opts...)
-		if err != nil {
-			return nil, "", err
-		}
-		return t, t.ExternalRef, nil
-	},
+	get:    &spec.Transactions.Get,
+	stored: func(t *Transaction) string { return t.ExternalRef },
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
 		if age > searchWindow {
 			first := time.Now().Add(-age)

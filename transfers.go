@@ -160,13 +160,8 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 	automatic: true,
 	reference: func(p *TransferParams) *string { return &p.ExternalRef },
 	same:      sameTransfer,
-	get: func(ctx context.Context, c *Client, id string, opts []RequestOption) (*Transfer, string, error) {
-		t, err := c.Transfers.Get(ctx, id, opts...)
-		if err != nil {
-			return nil, "", err
-		}
-		return t, t.ExternalRef, nil
-	},
+	get:       &spec.Transfers.Get,
+	stored:    func(t *Transfer) string { return t.ExternalRef },
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
 		pages := c.Transfers.Pages(ctx, TransferListParams{Limit: spec.MaxPageSize}, opts...)
 		return searchNewest(pages, age, reference, func(t *Transfer) (string, string, time.Time) {
