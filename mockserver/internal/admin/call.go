@@ -59,6 +59,19 @@ func (c *call) decode(v any) error {
 	}
 }
 
+// withBody returns a call whose body is decoded for its handler.
+func withBody[T any](s Shape, do func(*call, T) (any, error)) Shape {
+	s.In = *new(T)
+	s.do = func(c *call) (any, error) {
+		var in T
+		if err := c.decode(&in); err != nil {
+			return nil, err
+		}
+		return do(c, in)
+	}
+	return s
+}
+
 // rejected returns the error of input that another package has rejected.
 func rejected(err error) error {
 	switch {

@@ -85,7 +85,7 @@ func (p *Plane) reachable(up bool) func(*call) (any, error) {
 func (p *Plane) clockRoutes() []Shape {
 	return []Shape{
 		{Method: http.MethodGet, Path: "clock", Out: clockView{}, do: p.clock},
-		{Method: http.MethodPost, Path: "clock/advance", In: advanceBody{}, Out: clockView{}, do: p.advance},
+		withBody(Shape{Method: http.MethodPost, Path: "clock/advance", Out: clockView{}}, p.advance),
 		{Method: http.MethodGet, Path: "clock/timers", Out: []timerView{}, do: p.timers},
 	}
 }
@@ -103,11 +103,7 @@ type advanceBody struct {
 	Next bool   `json:"next,omitzero"`
 }
 
-func (p *Plane) advance(c *call) (any, error) {
-	var in advanceBody
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
+func (p *Plane) advance(c *call, in advanceBody) (any, error) {
 	by, err := duration.Parse(in.By)
 	if err != nil && in.By != "" {
 		return nil, invalid(`by must be a duration such as "90m", "12h" or "40d": %v`, err)
@@ -149,9 +145,9 @@ func (p *Plane) timers(c *call) (any, error) {
 }
 
 func (p *Plane) controlRoutes() []Shape {
-	list := []Shape{{
-		Method: http.MethodPost, Path: "legacy/payments/{id}/status", In: legacyStatusBody{}, Out: legacyView{}, do: p.legacyStatus,
-	}}
+	list := []Shape{
+		withBody(Shape{Method: http.MethodPost, Path: "legacy/payments/{id}/status", Out: legacyView{}}, p.legacyStatus),
+	}
 	for _, control := range p.cfg.Controls {
 		resource, action, _ := strings.Cut(control, "/")
 		shape := Shape{
@@ -255,11 +251,7 @@ type legacyStatusBody struct {
 	Status string `json:"status"`
 }
 
-func (p *Plane) legacyStatus(c *call) (any, error) {
-	var in legacyStatusBody
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
+func (p *Plane) legacyStatus(c *call, in legacyStatusBody) (any, error) {
 	if in.Status == "" {
 		return nil, invalid(`the body must have a status, such as {"status": "PAID"}`)
 	}

@@ -30,11 +30,7 @@ type diagnoseBody struct {
 const maxOthers = 1000
 
 // diagnose explains why a receiver rejects a signature.
-func (p *Plane) diagnose(c *call) (any, error) {
-	var in diagnoseBody
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
+func (p *Plane) diagnose(c *call, in diagnoseBody) (any, error) {
 	d, now, err := in.delivery()
 	if err != nil {
 		return nil, err

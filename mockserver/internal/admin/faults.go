@@ -10,7 +10,7 @@ import (
 
 func (p *Plane) faultRoutes() []Shape {
 	return []Shape{
-		{Method: http.MethodPost, Path: "faults", In: faultBody{}, Out: faultView{}, do: p.addFault},
+		withBody(Shape{Method: http.MethodPost, Path: "faults", Out: faultView{}}, p.addFault),
 		{Method: http.MethodGet, Path: "faults", Out: []faultView{}, do: p.faults},
 		{Method: http.MethodDelete, Path: "faults", Out: []faultView{}, do: p.clearFaults(false)},
 		{Method: http.MethodDelete, Path: "deliveries/faults", Out: []faultView{}, do: p.clearFaults(true)},
@@ -39,11 +39,7 @@ type faultBody struct {
 	Probability *float64 `json:"probability,omitzero"` // 0 to 1, from the seed
 }
 
-func (p *Plane) addFault(c *call) (any, error) {
-	var in faultBody
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
+func (p *Plane) addFault(c *call, in faultBody) (any, error) {
 	f, err := faults.Parse(in.Fault)
 	if err != nil {
 		return nil, invalid("fault: %v", err)

@@ -13,20 +13,20 @@ import (
 func (p *Plane) webhookRoutes() []Shape {
 	filters := []string{"kind", "status", "resource_id"}
 	return []Shape{
-		{Method: http.MethodPost, Path: "endpoints", In: endpointBody{}, Out: endpointView{}, do: p.addEndpoint},
+		withBody(Shape{Method: http.MethodPost, Path: "endpoints", Out: endpointView{}}, p.addEndpoint),
 		{Method: http.MethodGet, Path: "endpoints", Out: []endpointView{}, do: p.endpoints},
 		{Method: http.MethodDelete, Path: "endpoints/{id}", Out: endpointView{}, do: p.removeEndpoint},
-		{Method: http.MethodPost, Path: "endpoints/{id}/rotate", In: secretBody{}, Out: endpointView{}, do: p.rotate},
+		withBody(Shape{Method: http.MethodPost, Path: "endpoints/{id}/rotate", Out: endpointView{}}, p.rotate),
 		{Method: http.MethodPost, Path: "endpoints/{id}/pause", Out: endpointView{}, do: p.pause(true)},
 		{Method: http.MethodPost, Path: "endpoints/{id}/resume", Out: endpointView{}, do: p.pause(false)},
 		{Method: http.MethodGet, Path: "deliveries", Out: []deliveryView{}, Query: filters, do: p.deliveries},
 		{Method: http.MethodGet, Path: "deliveries/{id}", Out: deliveryView{}, do: p.delivery},
 		{Method: http.MethodPost, Path: "deliveries/{id}/redeliver", Out: deliveryView{}, do: p.redeliver},
-		{Method: http.MethodPost, Path: "deliveries/diagnose", In: diagnoseBody{}, Out: webhook.Diagnosis{}, do: p.diagnose},
+		withBody(Shape{Method: http.MethodPost, Path: "deliveries/diagnose", Out: webhook.Diagnosis{}}, p.diagnose),
 		{Method: http.MethodPost, Path: "deliveries/wait", Out: []deliveryView{}, Query: filters, do: p.wait},
-		{Method: http.MethodPost, Path: "deliveries/sample", In: sampleBody{}, Out: []deliveryView{}, do: p.sample},
+		withBody(Shape{Method: http.MethodPost, Path: "deliveries/sample", Out: []deliveryView{}}, p.sample),
 		{Method: http.MethodPost, Path: "deliveries/hold", Out: holdView{}, do: p.hold},
-		{Method: http.MethodPost, Path: "deliveries/release", In: releaseBody{}, Out: holdView{}, do: p.release},
+		withBody(Shape{Method: http.MethodPost, Path: "deliveries/release", Out: holdView{}}, p.release),
 	}
 }
 
@@ -63,11 +63,7 @@ type endpointBody struct {
 	SignatureHeader string `json:"signature_header,omitzero"`
 }
 
-func (p *Plane) addEndpoint(c *call) (any, error) {
-	var in endpointBody
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
+func (p *Plane) addEndpoint(c *call, in endpointBody) (any, error) {
 	e, err := p.cfg.Sender.AddEndpoint(deliver.Endpoint{
 		Account: c.key, URL: in.URL, Secret: gateway.NewSecret(in.Secret), Events: in.Events,
 		Headers: webhook.HeaderNames{Timestamp: in.TimestampHeader, Signature: in.SignatureHeader},
@@ -99,11 +95,7 @@ type secretBody struct {
 	Secret string `json:"secret"` // signs every attempt from now on
 }
 
-func (p *Plane) rotate(c *call) (any, error) {
-	var in secretBody
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
+func (p *Plane) rotate(c *call, in secretBody) (any, error) {
 	if err := p.cfg.Sender.Rotate(c.key, c.args[0], gateway.NewSecret(in.Secret)); err != nil {
 		return nil, err
 	}
@@ -258,11 +250,7 @@ type sampleBody struct {
 }
 
 // sample returns the deliveries of the sample when they have been made.
-func (p *Plane) sample(c *call) (any, error) {
-	var in sampleBody
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
+func (p *Plane) sample(c *call, in sampleBody) (any, error) {
 	id, err := p.cfg.Sender.SendSample(c.key, webhook.Kind(in.Kind))
 	if err != nil {
 		return nil, rejected(err)
@@ -299,11 +287,7 @@ type releaseBody struct {
 
 // release sends the given deliveries in their order, or all of them, and returns
 // after an attempt of each.
-func (p *Plane) release(c *call) (any, error) {
-	var in releaseBody
-	if err := c.decode(&in); err != nil {
-		return nil, err
-	}
+func (p *Plane) release(c *call, in releaseBody) (any, error) {
 	if err := p.cfg.Sender.Release(c.key, in.IDs...); err != nil {
 		return nil, err
 	}
