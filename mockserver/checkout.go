@@ -64,12 +64,6 @@ func (c Checkout) do(
 	control, slug string, transition func(*store.Data, *engine.Link) (engine.Change, *engine.Refusal),
 ) error {
 	a := c.scope.with(control, func(d *store.Data) bool { return d.Links.Get(slug) != nil })
-	_, refusal := a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		l := d.Links.Get(slug)
-		if l == nil {
-			return engine.Change{}, engine.NotFound("checkout link")
-		}
-		return transition(d, l)
-	})
+	_, refusal := a.Link(slug, transition)
 	return controlError(refusal)
 }

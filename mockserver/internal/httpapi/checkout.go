@@ -134,11 +134,7 @@ func newLink(in *linkBody) engine.NewLink {
 // openSession resumes the session in the header, or opens a new one.
 func (a *API) openSession(rq *request) (any, *engine.Refusal) {
 	var view sessionView
-	_, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		l := d.Links.Get(rq.param)
-		if l == nil {
-			return engine.Change{}, engine.NotFound("checkout link")
-		}
+	_, refusal := rq.account.Link(rq.param, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		s := d.Sessions.ByRef(rq.r.Header.Get(SessionHeader))
 		c, refusal := engine.OpenSession(d.Env, l, s)
 		switch {
@@ -209,11 +205,7 @@ func (in *sessionBody) update() engine.SessionUpdate {
 }
 
 func (a *API) updateSession(rq *request, in *sessionBody) (any, *engine.Refusal) {
-	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		l := d.Links.Get(rq.param)
-		if l == nil {
-			return engine.Change{}, engine.NotFound("checkout link")
-		}
+	c, refusal := rq.account.Link(rq.param, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		return engine.UpdateSession(d.Env, l, d.Sessions.ByRef(rq.r.Header.Get(SessionHeader)), in.update())
 	})
 	if refusal != nil {

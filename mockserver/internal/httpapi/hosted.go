@@ -22,11 +22,7 @@ type hostedSession struct {
 }
 
 func (a *API) openHosted(rq *request, _ *hostedSessionBody) (any, *engine.Refusal) {
-	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		l := d.Links.Get(rq.param)
-		if l == nil {
-			return engine.Change{}, engine.NotFound("checkout link")
-		}
+	c, refusal := rq.account.Link(rq.param, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		return engine.OpenSession(d.Env, l, nil)
 	})
 	if refusal != nil {
@@ -55,11 +51,7 @@ type hostedPayment struct {
 
 func (a *API) payHosted(rq *request, in *hostedPaymentBody) (any, *engine.Refusal) {
 	var t *engine.Transaction
-	_, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
-		l := d.Links.Get(rq.param)
-		if l == nil {
-			return engine.Change{}, engine.NotFound("checkout link")
-		}
+	_, refusal := rq.account.Link(rq.param, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
 		s := d.Sessions.ByRef(in.SessionToken)
 		if s != nil && s.Slug == l.Slug { // the attempt exists: buyer and method can no longer change
 			if t = d.Transactions.Get(s.PaymentWith(in.IdempotencyKey)); t != nil {

@@ -255,7 +255,7 @@ func links() machine[engine.Link] {
 			return engine.ExpireLinkByTimer(env, l, nil)
 		},
 		apply: func(a *store.Account, slug string, do store.Transition[engine.Link]) (*engine.Link, *engine.Refusal) {
-			_, refusal := a.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) { return do(d.Env, d.Links.Get(slug)) })
+			_, refusal := a.Link(slug, func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) { return do(d.Env, l) })
 			return nil, refusal // the plan has no use for the link
 		},
 	}

@@ -39,6 +39,20 @@ func (a *Account) Subscription(id string, do Transition[engine.Subscription]) (*
 	})
 }
 
+// Link runs a transition of a checkout link, with the rest of the account, and
+// returns its change.
+func (a *Account) Link(
+	slug string, do func(d *Data, l *engine.Link) (engine.Change, *engine.Refusal),
+) (engine.Change, *engine.Refusal) {
+	return a.Apply(func(d *Data) (engine.Change, *engine.Refusal) {
+		l := d.Links.Get(slug)
+		if l == nil {
+			return engine.Change{}, engine.NotFound("checkout link")
+		}
+		return do(d, l)
+	})
+}
+
 // These functions return the table of a kind of resource and its rows in a change.
 
 func transactionsOf(d *Data, c engine.Change) (*Table[engine.Transaction], []*engine.Transaction) {
