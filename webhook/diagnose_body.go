@@ -3,7 +3,6 @@ package webhook
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/base64"
 	"encoding/binary"
 	"hash/maphash"
 	"html"
@@ -125,15 +124,7 @@ func alterations() []alteration {
 	}
 }
 
-func unBase64(b []byte) (list [][]byte) {
-	text := strings.TrimSpace(string(b))
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-		if out, err := enc.DecodeString(text); err == nil {
-			list = append(list, out)
-		}
-	}
-	return list
-}
+func unBase64(b []byte) [][]byte { return base64Decoded[[]byte](strings.TrimSpace(string(b))) }
 
 func unzip(b []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(b))

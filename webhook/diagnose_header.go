@@ -3,7 +3,6 @@ package webhook
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -85,8 +84,8 @@ func readSignature(text string) (mac []byte, wrong string) {
 		}
 		return sum, wrong
 	}
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-		if sum, err := enc.DecodeString(digits); err == nil && len(sum) == sha256.Size {
+	for _, sum := range base64Decoded[[]byte](digits) {
+		if len(sum) == sha256.Size {
 			return sum, "The signature is in base64 instead of hex."
 		}
 	}

@@ -45,7 +45,7 @@ func secretChanges() []secretChange {
 		{"lacks the prefix whsec_", plainSecret, one(func(s string) string { return "whsec_" + s })},
 		{"ends with a literal \\n", plainSecret, one(func(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, `\n`), `\r`) })},
 		{"begins with a byte order mark", plainSecret, one(func(s string) string { return strings.TrimPrefix(s, "\uFEFF") })},
-		{"is in base64", "Decode the secret, or take the text that the gateway shows.", base64Decoded},
+		{"is in base64", "Decode the secret, or take the text that the gateway shows.", base64Decoded[string]},
 		{"is in hex", "Decode the secret, or take the text that the gateway shows.", one(hexDecoded)},
 		{"is percent-encoded", plainSecret, percentDecoded},
 		{"is decoded, and the gateway signs with its base64", "Use the secret as the gateway shows it: don't decode it.", base64Encoded},
@@ -68,17 +68,23 @@ func cutPrefixes(s string) (list []string) {
 	return list
 }
 
-func base64Decoded(s string) (list []string) {
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+// base64Encodings returns the ways to write base64.
+func base64Encodings() []*base64.Encoding {
+	return []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}
+}
+
+// base64Decoded returns what s can mean in base64.
+func base64Decoded[T string | []byte](s string) (list []T) {
+	for _, enc := range base64Encodings() {
 		if b, err := enc.DecodeString(s); err == nil {
-			list = append(list, string(b))
+			list = append(list, T(b))
 		}
 	}
 	return list
 }
 
 func base64Encoded(s string) (list []string) {
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+	for _, enc := range base64Encodings() {
 		list = append(list, enc.EncodeToString([]byte(s)))
 	}
 	return list
