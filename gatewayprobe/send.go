@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // probe is one run.
@@ -88,7 +89,7 @@ func checkTarget(cfg Config) (*url.URL, error) {
 	switch {
 	case err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" || strings.Trim(base.Path, "/") != "":
 		return nil, errors.New("BaseURL must be a URL without a path or query, such as https://sandbox.gateway.example")
-	case base.Scheme != "https" && (base.Scheme != "http" || !loopback(base.Hostname())):
+	case base.Scheme != "https" && (base.Scheme != "http" || !spec.IsLoopback(base.Hostname())):
 		return nil, errors.New("BaseURL must be https, or http to a loopback host")
 	case key == "" || strings.ContainsAny(key, " \t\r\n"):
 		return nil, errors.New("the Key must be an API key, without white space")
@@ -103,15 +104,10 @@ func checkTarget(cfg Config) (*url.URL, error) {
 	return &url.URL{Scheme: base.Scheme, Host: base.Host}, nil
 }
 
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // sandboxHost reports whether a host name identifies a sandbox:
 // sandbox.gateway.example, api-sandbox.gateway.example.
 func sandboxHost(host string) bool {
-	if loopback(host) {
+	if spec.IsLoopback(host) {
 		return true
 	}
 	for part := range strings.FieldsFuncSeq(strings.ToLower(host), func(r rune) bool { return r == '.' || r == '-' }) {

@@ -2,6 +2,7 @@ package gatewayprobe
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -136,11 +137,4 @@ func customerExperiments() map[string]experiment {
 }
 
 // names lists an object's members.
-func names(in object) string {
-	var list []string
-	for name := range in {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
+func names(in object) string { return strings.Join(slices.Sorted(maps.Keys(in)), ", ") }

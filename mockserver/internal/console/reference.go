@@ -115,10 +115,7 @@ func (o openAPIOperation) operation(method, path string) *operation {
 			op.Examples = append(op.Examples, example{name, indented(string(content.Examples[name].Value))})
 		}
 	}
-	for status := range o.Responses {
-		op.Responses = append(op.Responses, status)
-	}
-	slices.Sort(op.Responses)
+	op.Responses = slices.Sorted(maps.Keys(o.Responses))
 	return op
 }
 

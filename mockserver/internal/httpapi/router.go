@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -126,12 +127,7 @@ func unknownPath() *problem {
 }
 
 func wrongMethod(method string, methods map[string]*route) *problem {
-	var allowed []string
-	for m := range methods {
-		allowed = append(allowed, m)
-	}
-	slices.Sort(allowed)
-	list := strings.Join(allowed, ", ")
+	list := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
 	return &problem{
 		status: http.StatusMethodNotAllowed,
 		code:   "METHOD_NOT_ALLOWED",
