@@ -40,6 +40,16 @@ after(async () => {
   await rm(dir, { recursive: true });
 });
 
+test("metadata of any shape is accepted and echoed", async () => {
+  const gateway = createClient<Gateway>({ baseUrl, headers: { Authorization: "Bearer sk_test_metadata" } });
+  const customer = await gateway.POST("/v2/customers", { body: { name: "Ana", email: "ana@example.com" } });
+  const metadata = { member: "m-1", plan: { name: "club" } };
+  const created = await gateway.POST("/v2/subscriptions", {
+    body: { customer_id: customer.data?.data.id ?? "", amount: 4990, interval: "month", token: "pgct_ok_1", metadata },
+  });
+  assert.deepEqual(created.data?.data.metadata, metadata);
+});
+
 /** Returns the event of a delivery, which must be signed and recent. */
 function verified(headers: NodeJS.Dict<string | string[]>, body: Buffer): PaidEvent | undefined {
   const timestamp = String(headers["x-gateway-timestamp"]);

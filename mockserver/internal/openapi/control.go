@@ -116,7 +116,7 @@ func (d *document) result(s admin.Shape) *schema {
 			Description: "The resource as its read endpoint returns it; see openapi.json.", Additional: jsontext.Value("true"),
 		}
 	case anything:
-		data = text("object")
+		data = anyObject()
 	default:
 		data = d.view(reflect.TypeOf(s.Out), nil, camel(strings.TrimPrefix(s.Path, admin.Prefix)))
 	}

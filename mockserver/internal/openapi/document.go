@@ -275,7 +275,7 @@ func (d *document) body(rule spec.Rule, params reflect.Type, name string) *schem
 		case s.Kind != '{':
 			return value(s)
 		case len(s.Members) == 0:
-			return text("object")
+			return anyObject()
 		}
 		other := strings.TrimSuffix(name, "Params") + "Params"
 		if twin != nil && twin.Name() != "" {
@@ -313,7 +313,7 @@ func (d *document) body(rule spec.Rule, params reflect.Type, name string) *schem
 		return d.component(name, other, out)
 	}
 	if len(rq.shape.Members) == 0 {
-		return text("object")
+		return anyObject()
 	}
 	return write(rq.shape, params, "", name)
 }

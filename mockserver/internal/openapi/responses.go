@@ -57,7 +57,7 @@ func (d *document) view(t, twin reflect.Type, name string) *schema {
 	case t == reflect.TypeFor[respond.Stamp](), t == reflect.TypeFor[time.Time]():
 		return &schema{Type: oneOrAll{"string"}, Format: "date-time"}
 	case t == reflect.TypeFor[jsontext.Value]():
-		return text("object")
+		return anyObject()
 	}
 	switch t.Kind() {
 	case reflect.Struct:

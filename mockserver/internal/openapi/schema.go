@@ -27,7 +27,7 @@ type schema struct {
 
 	Required      []string         `json:"required,omitzero"`
 	Properties    named[*schema]   `json:"properties,omitzero"`
-	Additional    any              `json:"additionalProperties,omitempty"` // false, or a *schema
+	Additional    any              `json:"additionalProperties,omitempty"` // a boolean, or a *schema
 	PropertyNames *schema          `json:"propertyNames,omitzero"`
 	AllOf         []*schema        `json:"allOf,omitzero"`
 	AnyOf         []*schema        `json:"anyOf,omitzero"`
@@ -120,6 +120,12 @@ func obj(pairs ...any) object {
 }
 
 func text(kind string) *schema { return &schema{Type: oneOrAll{kind}} }
+
+// anyObject accepts every object. It says so because generators read an object
+// without members as one that must be empty.
+func anyObject() *schema {
+	return &schema{Type: oneOrAll{"object"}, Additional: jsontext.Value("true")}
+}
 
 func ref(name string) *schema { return &schema{Ref: components + name} }
 
