@@ -196,7 +196,7 @@ type CheckoutProduct struct {
 // step.
 type CheckoutSessionParams struct {
 	Buyer         CheckoutBuyer `json:"buyer,omitzero"`
-	PaymentMethod Method        `json:"payment_method,omitzero"` // one of the link's PaymentMethods
+	PaymentMethod Method        `json:"payment_method,omitzero"` // one that the link offers
 }
 
 // Validate checks p against the rules of the interface; see [ValidationError].

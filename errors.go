@@ -257,7 +257,7 @@ func (e *OutcomeError) LogValue() slog.Value {
 type FieldError struct {
 	Field   string `json:"field"`   // "amount", "buyer.address.city", "products[0].name"
 	Message string `json:"message"` // the rule in words
-	Code    string `json:"code"`    // required, invalid_type, too_small, too_big, invalid_string, invalid_enum_value
+	Code    string `json:"code"`    // such as required, invalid_type, too_small, too_big, invalid_string or invalid_enum_value
 }
 
 // ValidationError lists the invalid fields of a request that was not sent. Like

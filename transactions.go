@@ -119,7 +119,7 @@ type BuyerParams struct {
 	Phone     string    `json:"phone,omitzero"`
 	BirthDate string    `json:"birth_date,omitzero"`
 	Document  *Document `json:"document,omitzero"` // live gateways require it for Pix
-	Address   *Address  `json:"address,omitzero"`  // required for Voucher
+	Address   *Address  `json:"address,omitzero"`  // required for a voucher
 }
 
 // BuyerID identifies an existing buyer. It is a UUID or, in older accounts, a
@@ -320,8 +320,9 @@ func (a NextAction) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "{%s %s expires %s}", a.Type, a.ClientSecret, a.ExpiresAt)
 }
 
-// RefundParams sets how much to refund: Amount, or everything that is left if
-// Full is true. Set exactly one of the two.
+// RefundParams is the body of PUT /v2/transactions/{id}/refund. Without an amount
+// the gateway refunds everything that is left; to send none, set Full, so that a
+// forgotten Amount refunds nothing. Set exactly one of Amount and Full.
 type RefundParams struct {
 	Amount int64  `json:"amount,omitzero"` // cents, at least 1
 	Full   bool   `json:"-"`               // refund everything that is left

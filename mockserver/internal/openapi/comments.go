@@ -90,8 +90,16 @@ func (c *comments) addConstant(s *ast.ValueSpec) {
 }
 
 // onTheWire replaces Go names by those on the wire: of constants and of t's
-// fields.
+// fields. A name of one word is only recognized within a sentence, and only as a
+// field.
 func (c *comments) onTheWire(s string, t reflect.Type) string {
+	s = oneWord.ReplaceAllStringFunc(s, func(match string) string {
+		before, name := match[:2], match[2:]
+		if wire := wireName(t, name); wire != "" && wire != "-" {
+			return before + wire
+		}
+		return match
+	})
 	return goName.ReplaceAllStringFunc(s, func(name string) string {
 		if v, ok := c.wire[name]; ok {
 			return v
@@ -120,7 +128,9 @@ func withoutName(s, name string) string {
 	if !ok {
 		return s
 	}
-	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "is "), "holds ")
+	for _, verb := range []string{"is ", "are ", "holds "} {
+		rest = strings.TrimPrefix(rest, verb)
+	}
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
@@ -130,9 +140,12 @@ func plain(s string) string { return strings.Join(strings.Fields(s), " ") }
 var (
 	goLink   = regexp.MustCompile(`\[[A-Za-z.]*\]`)
 	sentence = regexp.MustCompile(`[^.]+(\.\S[^.]*)*(\.|$)`)
-	aboutGo  = regexp.MustCompile(`\b(client|zero value|at its zero|package|this version|concurrent|prints?|printed|Extra|no zero|is zero|came in|fills|nil)\b`)
+	aboutGo  = regexp.MustCompile(`\b(client|zero value|at its zero|package|this version|concurrent|[Pp]rint(s|ed|ing)?|Extra|no zero|(is|are) zero|came in|fills|nil|Reveal|decoded|with Get|Full)\b`)
 	bare1    = regexp.MustCompile(`^(Nullable|nullable|required|Required)\.?$`)
+	nullable = regexp.MustCompile(`^[Nn]ullable[,:] `) // the schema says so
 	goName   = regexp.MustCompile(`\b[A-Z][a-z]+(?:[A-Z][a-z]*|ID|URL)+\b`)
+	oneWord  = regexp.MustCompile(`([a-z_0-9,] )([A-Z][a-z]+|ID)\b`) // within a sentence
+	clause   = regexp.MustCompile(`(?:"[^"]*"|[^;"])+`)              // a semicolon in quotes is part of a value
 )
 
 // described returns the part of a comment that is about the wire: sentences
@@ -140,10 +153,10 @@ var (
 func described(s string) string {
 	var kept []string
 	for _, part := range sentence.FindAllString(plain(s), -1) {
-		for clause := range strings.SplitSeq(part, ";") {
-			clause = strings.TrimSpace(clause)
-			if clause != "" && clause != "." && !bare1.MatchString(clause) && !goLink.MatchString(clause) && !aboutGo.MatchString(clause) {
-				kept = append(kept, sentenceCase(clause))
+		for _, text := range clause.FindAllString(part, -1) {
+			text = nullable.ReplaceAllString(strings.TrimSpace(text), "")
+			if text != "" && text != "." && !bare1.MatchString(text) && !goLink.MatchString(text) && !aboutGo.MatchString(text) {
+				kept = append(kept, sentenceCase(text))
 			}
 		}
 	}

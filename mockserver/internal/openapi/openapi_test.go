@@ -38,3 +38,15 @@ func TestDocumentsAreUpToDate(t *testing.T) {
 		}
 	}
 }
+
+// Doc comments describe Go types as well; the documents keep what is about the
+// wire, with the names and values of the wire.
+func TestDescriptionsAreAboutTheWire(t *testing.T) {
+	t.Parallel()
+	for _, live := range []bool{false, true} {
+		content := string(docs.OpenAPI(live))
+		assert.NotRegexp(t, `Reveal|[Pp]rint|are zero|decoded|Full is|Nullable|PaymentMethods|requires? [^"]*\b(Amount|Token)\b|"Are `, content)
+		assert.Contains(t, content, "data.status is then paid, or for a card also captured.")
+	}
+	assert.Contains(t, string(docs.ControlOpenAPI()), `status=503; retry-after=2`, "a semicolon in quotes ends no sentence")
+}

@@ -108,7 +108,7 @@ func (d *document) viewStruct(t, twin reflect.Type, name string) *schema {
 			sub = &schema{Type: oneOrAll{"string"}, Pattern: "^[0-9]+$"}
 		}
 		if text := d.about(t, f, twin, about); text != "" {
-			sub.Description = text
+			sub.Description = onTheWire(text, sub)
 		}
 		out.Properties.set(member, sub)
 		if !strings.Contains(options, "omit") {
@@ -164,6 +164,21 @@ func (d *document) member(t reflect.Type, f reflect.StructField, about *reflect.
 		return &schema{AllOf: []*schema{s}}
 	}
 	return s
+}
+
+// onTheWire corrects a comment about a Go field whose type differs from the
+// member's: "" is null on the wire, and a number has no value in quotes.
+func onTheWire(text string, s *schema) string {
+	rest, quoted := strings.CutPrefix(text, `"`)
+	switch {
+	case !quoted:
+		return text
+	case slices.Contains(s.Type, "integer"):
+		return ""
+	case strings.HasPrefix(rest, `"`) && s.nullable():
+		return "Null" + rest[1:]
+	}
+	return text
 }
 
 // alwaysSet are the timestamps that are never null.

@@ -132,6 +132,11 @@ func ref(name string) *schema { return &schema{Ref: components + name} }
 // components is where references to schemas begin.
 const components = "#/components/schemas/"
 
+// nullable reports whether s accepts null.
+func (s *schema) nullable() bool {
+	return slices.Contains(s.Type, "null") || slices.ContainsFunc(s.AnyOf, (*schema).nullable)
+}
+
 // orNull lets a schema be null too.
 func orNull(s *schema) *schema {
 	switch {

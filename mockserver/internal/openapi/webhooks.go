@@ -26,8 +26,7 @@ func (d *document) webhooks() (object, error) {
 			"operationId", strings.ReplaceAll(string(k), ".", "_"),
 			"tags", []string{string(k.Family()) + "s"},
 			"summary", string(k),
-			"description", "The "+string(k.Family())+"'s status is then "+k.Status()+". Sent to the registered endpoints and, for a transaction or a transfer, to its notify_url. "+
-				"Deduplicate by the top-level id: it is the same on every redelivery, and so are the bytes.",
+			"description", d.sent(k)+" Deduplicate by the top-level id: it is the same on every redelivery, and so are the bytes.",
 			"security", []object{},
 			"parameters", signature(),
 			"requestBody", obj("required", true, "content", obj("application/json", obj(
@@ -38,6 +37,47 @@ func (d *document) webhooks() (object, error) {
 		)))
 	}
 	return out, nil
+}
+
+// sent says where an event is sent and which status the resource has then.
+func (d *document) sent(k webhook.Kind) string {
+	to, member := "the registered endpoints and the "+string(k.Family())+"'s notify_url", "data.status"
+	switch k.Family() {
+	case webhook.FamilySubscription:
+		to = "the registered endpoints"
+	case webhook.FamilyTransfer:
+		member = "data.object.status"
+	}
+	return "Sent to " + to + ". " + member + " is then " + d.status(k) + "."
+}
+
+// status names the statuses that an event can report. Some kinds have several:
+// a card that is charged at once is created as paid or captured, for example.
+func (d *document) status(k webhook.Kind) string {
+	switch k { //nolint:exhaustive // the others have one
+	case webhook.TransactionCreated:
+		if d.live {
+			return "pending, or for a card also paid, captured, refused or three_ds_required"
+		}
+		return "pending, or for a card also paid, captured or refused"
+	case webhook.TransactionThreeDSRequired:
+		if d.live {
+			return "three_ds_required"
+		}
+	case webhook.TransactionPaid:
+		return "paid, or for a card also captured"
+	case webhook.TransactionRefunded:
+		if !d.live { // live gateways have another kind for a part
+			return "refunded or partially_refunded"
+		}
+	case webhook.SubscriptionCreated:
+		return "active, trialing or incomplete"
+	case webhook.SubscriptionUpdated:
+		return "the one after the update"
+	case webhook.SubscriptionPaymentFailed:
+		return "past_due, canceled after the last attempt, or incomplete if the first charge failed"
+	}
+	return k.Status()
 }
 
 // signature lists the headers of a signed delivery.
