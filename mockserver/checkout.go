@@ -41,7 +41,8 @@ func (c Checkout) Pay(slug string) error {
 
 func notReady() *engine.Refusal {
 	return engine.NewRefusal(engine.CodeInvalidState,
-		"No session of this checkout link is ready: set the buyer's name and e-mail and the payment method first.")
+		"No session of this checkout link is ready: open one with GET /v2/checkout/{slug} and set the buyer's name and e-mail and the "+
+			"payment method with PATCH /v2/checkout/{slug}/session, or pay on the link's page.")
 }
 
 // Expire expires an active link, and every session of it that is waiting for

@@ -242,7 +242,7 @@ func (p *Plane) find(c *call) (*Shape, error) {
 		c.w.Header().Set("Allow", list)
 		return nil, &RefusedError{http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", c.r.Method + " is not allowed here, only " + list}
 	}
-	return nil, &RefusedError{http.StatusNotFound, "UNKNOWN_PATH", "the control plane has no such path; docs/mockgateway.md lists them"}
+	return nil, &RefusedError{http.StatusNotFound, "UNKNOWN_PATH", "the control plane has no such path; GET /__mock/openapi-control.json describes them all"}
 }
 
 // RefusedError is a rejected call.

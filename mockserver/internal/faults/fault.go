@@ -194,6 +194,9 @@ func setKind(f *Fault, k Kind, value string) error {
 		return setStatus(f, value)
 	}
 	if f.Kind != "" && f.Kind != Slow {
+		if !slices.Contains(kinds(), k) {
+			return fmt.Errorf("%s has no such member; use one of applied, retry-after, body, code and latency", f.Kind)
+		}
 		return fmt.Errorf("only one fault is allowed, and %s was named before", f.Kind)
 	}
 	f.Kind = k

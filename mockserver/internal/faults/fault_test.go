@@ -77,6 +77,7 @@ func TestParseErrors(t *testing.T) {
 		"latency=-1s":                   "above zero",
 		"lose-response=1":               "takes no value",
 		"explode":                       `"explode" is unknown`,
+		"status=500; retry_after=1":     "status has no such member; use one of applied, retry-after",
 		"status=409; code=":             "needs a value",
 		"status=409; code=no funds":     "capital letters",
 		"status=409; code=é":            "capital letters",
@@ -231,7 +232,12 @@ func TestAddRejects(t *testing.T) {
 		_, err := set.Add(f)
 		require.Error(t, err, f)
 	}
-	_, err := set.Add(faults.Fault{Kind: faults.ResetBefore, On: "transactions.create"})
+	_, err := set.Add(faults.Fault{Kind: faults.DropWebhook, On: "transactions.create"})
+	require.ErrorContains(t, err, `it is a fault of webhooks, so on must be a kind of event such as transaction.paid or transaction.*; `+
+		`"transactions.create" is for requests`)
+	_, err = set.Add(faults.Fault{Kind: faults.ResetBefore, On: "transaction.create"})
+	require.ErrorContains(t, err, `or POST /v2/transactions, not "transaction.create"`)
+	_, err = set.Add(faults.Fault{Kind: faults.ResetBefore, On: "transactions.create"})
 	require.NoError(t, err)
 	_, err = set.Add(faults.Fault{Kind: faults.ResetBefore, Probability: 1})
 	require.NoError(t, err)

@@ -67,8 +67,7 @@ func (s *Set) Add(f Fault) (id string, err error) {
 		return "", fmt.Errorf("fault %s: on must have at most %d characters", f.Kind, maxPattern)
 	}
 	if f.On != "" && s.Known != nil && !s.Known(f.Kind.Webhook(), f.On) {
-		return "", fmt.Errorf("fault %s: no operation or event is called %q; use transactions.create, transactions.* "+
-			"or POST /v2/transactions for requests, and transaction.paid or transaction.* for webhooks", f.Kind, f.On)
+		return "", s.unmatched(f)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,6 +88,19 @@ func (s *Set) Add(f Fault) (id string, err error) {
 	s.armed.Store(int32(len(s.list))) //nolint:gosec // far below 2^31
 	s.emit("added", w)
 	return w.id, nil
+}
+
+// unmatched says why nothing ever matches the fault's On.
+func (s *Set) unmatched(f Fault) error {
+	webhooks := f.Kind.Webhook()
+	form, of, other := "an operation or a route such as transactions.create, transactions.* or POST /v2/transactions", "requests", "webhooks"
+	if webhooks {
+		form, of, other = "a kind of event such as transaction.paid or transaction.*", other, of
+	}
+	if s.Known(!webhooks, f.On) {
+		return fmt.Errorf("fault %s: it is a fault of %s, so on must be %s; %q is for %s", f.Kind, of, form, f.On, other)
+	}
+	return fmt.Errorf("fault %s: on must be %s, not %q", f.Kind, form, f.On)
 }
 
 // Clear removes an account's faults for requests, or those for webhooks. "" means all

@@ -79,7 +79,7 @@ func (a *API) admit(key string) *problem {
 	case strings.HasPrefix(key, "pk_"):
 		return unauthorized("This is a public key, which is for browsers only: send the secret key.")
 	case !ok || name == "" || len(key) > maxKey:
-		return unauthorized("The API key is unknown.")
+		return unauthorized("The API key is unknown: this environment's keys begin with " + own + ".")
 	case strings.HasPrefix(name, "revoked"):
 		return unauthorized("The API key has been revoked.")
 	case strings.HasPrefix(name, "forbidden"):
