@@ -18,6 +18,7 @@ import (
 	"github.com/gateway-go/gateway/gatewayprobe"
 	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -28,6 +29,7 @@ type config struct {
 	portFile portFile
 	log      log
 	console  bool
+	manual   bool // the clock
 	options  []mockserver.Option
 	seed     string
 	seedFile string
@@ -59,7 +61,7 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 	set.SetOutput(io.Discard)
 	err := set.Parse(args)
 	if err == nil && set.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q: mockgateway takes only flags", set.Arg(0))
+		err = unexpected(set.Arg(0))
 	}
 	if err == nil && !f.version {
 		warnings := errs
@@ -85,6 +87,13 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 		return cfg, 0, true
 	}
 	return cfg, 0, false
+}
+
+func unexpected(arg string) error {
+	if _, err := strconv.ParseBool(arg); err == nil {
+		return fmt.Errorf("unexpected argument %q: write the value of such a flag after =, as in -console=false", arg)
+	}
+	return fmt.Errorf("unexpected argument %q: mockgateway takes only flags", arg)
 }
 
 // explain writes what a flag does, its default, and the variable that sets it.
@@ -156,6 +165,9 @@ func (f *flags) environ(set *flag.FlagSet, environ []string, errs io.Writer) err
 			_, _ = fmt.Fprintf(errs, "mockgateway: warning: %s is not a setting; mockgateway -h lists them\n", name)
 		case !given[target.Name]:
 			if err := set.Set(target.Name, value); err != nil {
+				if isBool(target) {
+					return fmt.Errorf("%s must be true or false, not %q", name, value)
+				}
 				return fmt.Errorf("%s: invalid value %q: %w", name, value, err)
 			}
 			f.from[target.Name] = name
@@ -164,11 +176,18 @@ func (f *flags) environ(set *flag.FlagSet, environ []string, errs io.Writer) err
 	return nil
 }
 
+// isBool reports whether a flag needs no value on the command line.
+func isBool(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
 // name returns how the user wrote a flag: "-speed", or the variable.
 func (f *flags) name(of string) string { return cmp.Or(f.from[of], "-"+of) }
 
 func (f *flags) set() *flag.FlagSet {
 	s := flag.NewFlagSet("mockgateway", flag.ContinueOnError)
+	f.memory = 2048
 	s.StringVar(&f.addr, "addr", "127.0.0.1:4010", "`address` to listen on; with port 0, the system chooses a free port")
 	s.StringVar(&f.portFile, "port-file", "", "`file` to write host:port to once the gateway is ready; removed at startup and on exit")
 	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: which keys are accepted, sk_test_… or sk_live_…")
@@ -185,9 +204,9 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.signatureHeader, "signature-header", webhook.DefaultSignatureHeader, "`name` of the header with the signature of signed webhooks")
 	s.Var((*durationValue)(&f.autoPay), "auto-pay", "pay every pending transaction automatically after this `duration` on the virtual clock, such as 5s")
 	s.StringVar(&f.basicTokenX, "basic-token-x", "", "`key` to use for the literal Basic credential token:x")
-	s.Int64Var(&f.opening, "opening-balance", 0, "balance of a new account in `cents`")
-	s.Int64Var(&f.fee, "fee", 0, "fee per payment in `cents`")
-	s.Int64Var(&f.memory, "memory", 2048, "memory limit in `MiB` for accounts, deliveries and the journal; beyond it, writes and new accounts get a 507")
+	s.Var((*wholeValue)(&f.opening), "opening-balance", "balance of a new account in `cents`")
+	s.Var((*wholeValue)(&f.fee), "fee", "fee per payment in `cents`")
+	s.Var((*wholeValue)(&f.memory), "memory", "memory limit in `MiB` for accounts, deliveries and the journal; beyond it, writes and new accounts get a 507")
 	s.BoolVar(&f.console, "console", true, "serve the console to browsers, at / and under /__mock/console; -console=false disables it")
 	s.StringVar(&f.allowHosts, "allow-host", "", "comma-separated host `names` that requests may use besides localhost and IP addresses; * allows any")
 	s.StringVar(&f.seedFile, "seed-file", "", "JSON `file` with customers, payments and subscriptions to start with; not applied if -data already has resources")
@@ -200,7 +219,7 @@ func (f *flags) set() *flag.FlagSet {
 
 // config checks the flags and turns them into options.
 func (f *flags) config() (config, error) {
-	cfg := config{addr: f.addr, health: f.health, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console, seed: f.seed}
+	cfg := config{addr: f.addr, health: f.health, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console, manual: f.clock == "manual", seed: f.seed}
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	for name, given := range map[string][]string{
 		"environment": {f.environment, "sandbox", "production"},
@@ -219,7 +238,11 @@ func (f *flags) config() (config, error) {
 		return cfg, err
 	}
 	add(mockserver.WithConsole(f.console))
-	add(mockserver.WithSignatureHeaders(webhook.HeaderNames{Timestamp: f.timestampHeader, Signature: f.signatureHeader}))
+	headers := webhook.HeaderNames{Timestamp: f.timestampHeader, Signature: f.signatureHeader}
+	if err := deliver.CheckHeaders(headers); err != nil {
+		return cfg, fmt.Errorf("%s or %s: %w", f.name("timestamp-header"), f.name("signature-header"), err)
+	}
+	add(mockserver.WithSignatureHeaders(headers))
 	if f.basicTokenX != "" {
 		add(mockserver.WithBasicTokenX(f.basicTokenX))
 	}
@@ -337,6 +360,21 @@ func (f *flags) webhooks(add func(mockserver.Option)) error {
 	add(mockserver.WithEndpoint(f.webhook, gateway.NewSecret(f.secret)))
 	return nil
 }
+
+// wholeValue is a flag.Value of a whole number. That of package flag only
+// reports a "parse error".
+type wholeValue int64
+
+func (n *wholeValue) Set(text string) error {
+	parsed, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return errors.New("it must be a whole number")
+	}
+	*n = wholeValue(parsed)
+	return nil
+}
+
+func (n *wholeValue) String() string { return strconv.FormatInt(int64(*n), 10) }
 
 // durationValue is a flag.Value of a duration that may be in days.
 type durationValue time.Duration

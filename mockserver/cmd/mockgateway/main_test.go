@@ -143,6 +143,11 @@ func TestInvalidFlags(t *testing.T) {
 		"-webhook must be":                           {"-webhook", "shop"},
 		"-webhook-secret needs":                      {"-webhook-secret", "x"},
 		"-auto-pay must not":                         {"-auto-pay", "-1s"},
+		"-addr must be host:port":                    {"-addr", "4010"},
+		"-fee: it must be a whole number":            {"-fee", "1.5"},
+		"-signature-header: the header name":         {"-signature-header", "x y"},
+		"-port-file: ":                               {"-port-file", "missing/port"},
+		"as in -console=false":                       {"-console", "false"},
 		"unexpected argument":                        {"start"},
 		"flag provided but not defined":              {"-nonsense"},
 		"Run mockgateway -h for help":                {"-nonsense"},
@@ -178,6 +183,11 @@ func TestItPrintsWhatANewUserNeeds(t *testing.T) {
 	assert.Contains(t, g.printed(), g.base)
 	assert.Contains(t, g.printed(), "sk_test_mock")
 	assert.Contains(t, g.printed(), "curl")
+	assert.NotContains(t, g.printed(), "clock/advance", "the clock runs by itself")
+
+	g = start(t, "-clock", "manual", "-start", "2030-01-01T00:00:00Z")
+	g.kill()
+	assert.Contains(t, g.printed(), "2030-01-01T00:00:00Z; it only moves by   curl "+g.base+"/__mock/clock/advance -d '{\"by\":\"1d\"}'")
 }
 
 // A request whose handler runs when SIGTERM arrives gets its response. net/http closes a

@@ -21,9 +21,9 @@ func (f portFile) clear() error {
 	}
 	switch info, err := os.Stat(string(f)); {
 	case errors.Is(err, os.ErrNotExist):
-		return nil
+		return f.folder()
 	case err != nil:
-		return err
+		return fmt.Errorf("-port-file: %w", err)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("-port-file %s is not a regular file", f)
 	}
@@ -35,6 +35,14 @@ func (f portFile) clear() error {
 		return fmt.Errorf("-port-file %s does not contain host:port; remove it or choose another file", f)
 	}
 	return os.Remove(string(f))
+}
+
+// folder checks, before the gateway starts, that the file's folder exists.
+func (f portFile) folder() error {
+	if _, err := os.Stat(filepath.Dir(string(f))); err != nil {
+		return fmt.Errorf("-port-file: %w", err)
+	}
+	return nil
 }
 
 // write writes the address atomically, so that a process that waits for the file

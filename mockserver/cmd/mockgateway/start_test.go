@@ -141,6 +141,7 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 		"MOCKGATEWAY_CLOCK must be":               "MOCKGATEWAY_CLOCK=x",
 		"MOCKGATEWAY_WEBHOOK_SECRET needs":        "MOCKGATEWAY_WEBHOOK_SECRET=x",
 		"MOCKGATEWAY_AUTO_PAY: invalid value":     "MOCKGATEWAY_AUTO_PAY=soon",
+		"MOCKGATEWAY_LENIENT must be true":        "MOCKGATEWAY_LENIENT=yes",
 	} {
 		_, err := tryStartIn(t, []string{variable})
 		require.ErrorContains(t, err, want)

@@ -3,28 +3,32 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
 // welcome prints the addresses and a first request to try.
-func welcome(out io.Writer, gw *mockserver.Server, base string, console bool) {
-	pages := ""
-	if console {
+func welcome(out io.Writer, gw *mockserver.Server, base string, cfg config) {
+	pages, clock := "", ""
+	if cfg.manual {
+		clock = "\n  clock          " + gw.Clock.Now().Format(time.RFC3339) + "; it only moves by   curl " + base + `/__mock/clock/advance -d '{"by":"1d"}'`
+	}
+	if cfg.console {
 		pages = "\n  console        " + base + "/   (for a browser: what happened, and what you can do)"
 	}
 	_, _ = fmt.Fprintf(out, `The mock payment gateway is ready.
 
   base URL       %[1]s
-  API key        %[2]s   (any other %[3]s… key opens its own account)%[4]s
+  API key        %[2]s   (any other %[3]s… key opens its own account)%[4]s%[5]s
   API reference  %[1]s/__mock/openapi.json
-  control plane  %[1]s/__mock   (docs/mockgateway.md lists its calls)
+  control plane  %[1]s/__mock/openapi-control.json   (pay, advance the clock, inject a fault)
   events         curl -N %[1]s/__mock/events
 
 Test cards, by token (pgct_ is for one use, pgpm_ reusable; any text may follow):
 
-`, base, gw.Key(), gw.Key()[:len("sk_test_")], pages)
+`, base, gw.Key(), gw.Key()[:len("sk_test_")], pages, clock)
 	for _, card := range engine.TestCards() {
 		_, _ = fmt.Fprintf(out, "  %-20s  %s\n", card.Token, card.Outcome)
 	}
