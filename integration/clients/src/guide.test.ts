@@ -17,7 +17,9 @@ before(async () => {
   dir = await mkdtemp(join(tmpdir(), "gateway-"));
   const file = join(dir, "addr");
   const binary = process.env["MOCKGATEWAY"] ?? "mockgateway";
-  gateway = spawn(binary, ["-addr", "127.0.0.1:0", "-port-file", file, "-clock", "manual", "-log", "off"]);
+  gateway = spawn(binary, ["-addr", "127.0.0.1:0", "-port-file", file, "-clock", "manual", "-log", "off"], {
+    stdio: ["ignore", "ignore", "inherit"], // if it can't start, it says why
+  });
   for (let address = ""; !address; await sleep(20)) {
     assert.equal(gateway.exitCode, null, "mockgateway has exited");
     address = (await readFile(file, "utf8").catch(() => "")).trim();
