@@ -20,6 +20,7 @@ before(async () => {
   gateway = spawn(binary, ["-addr", "127.0.0.1:0", "-port-file", file, "-clock", "manual", "-log", "off"], {
     stdio: ["ignore", "ignore", "inherit"], // if it can't start, it says why
   });
+  await once(gateway, "spawn"); // fails if there is no such binary
   for (let address = ""; !address; await sleep(20)) {
     assert.equal(gateway.exitCode, null, "mockgateway has exited");
     address = (await readFile(file, "utf8").catch(() => "")).trim();
