@@ -29,7 +29,7 @@ func (d *document) control(root string) (object, error) {
 	about := map[string]string{}
 	var controls []string // the server's, which the manual lists: a test compares the two
 	for _, row := range controlRow.FindAllStringSubmatch(string(manual), -1) {
-		about[row[1]] = strings.ReplaceAll(row[2], "`", "")
+		about[row[1]] = strings.ToUpper(row[2][:1]) + strings.ReplaceAll(row[2][1:], "`", "")
 		if control := controlPath.FindStringSubmatch(row[1]); control != nil {
 			controls = append(controls, control[1]+"/"+control[2])
 		}
