@@ -124,6 +124,15 @@ func columns(states []string, edges []docs.Edge) map[string]int {
 func curve(from, to drawnState) string {
 	fromY, toY := from.Y+stateHeight/2, to.Y+stateHeight/2
 	switch {
+	case to.X > from.X+stateWidth+columnGap: // between the rows, so that no state of the columns in between hides it
+		x1, x2 := from.X+stateWidth, to.X
+		lane := from.Y + stateHeight + rowGap/2
+		if toY < fromY {
+			lane = from.Y - rowGap/2
+		}
+		bend := columnGap / 2
+		return fmt.Sprintf("M%d %dC%d %d %d %d %d %dH%dC%d %d %d %d %d %d", x1, fromY, x1+bend, fromY, x1+bend, lane, x1+columnGap, lane,
+			x2-columnGap, x2-bend, lane, x2-bend, toY, x2-2, toY)
 	case to.X > from.X:
 		x1, x2 := from.X+stateWidth, to.X
 		bend := (x2 - x1) / 2
