@@ -77,7 +77,8 @@ type TransactionSummary struct {
 	titled  bool            // products were sent with title and unit_price
 }
 
-// Settled reports whether the money was paid; see [TransactionStatus.Settled].
+// Settled reports whether the transaction is paid or captured; see
+// [TransactionStatus.Settled].
 func (t *TransactionSummary) Settled() bool { return t.Status.Settled() }
 
 func (t *TransactionSummary) listed() (id, reference string, created time.Time) {
@@ -225,8 +226,8 @@ type FindOptions struct {
 	// requests even on a busy account. The zero time means no limit.
 	Until time.Time
 
-	// MaxPages is how many pages of 100 are read at most. By default all pages
-	// back to Since are read, or 10 pages without a Since.
+	// MaxPages limits how many pages of 100 transactions are read. By default all
+	// pages back to Since are read, or 10 pages without a Since.
 	MaxPages int
 }
 

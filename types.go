@@ -247,8 +247,8 @@ const (
 // Known reports whether a buyer or a customer may have a document of type t.
 func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(string(t)) }
 
-// Document identifies a person or a company. Type and Number are required.
-// Printing omits the number.
+// Document identifies a person or a company. Type and Number are required. It
+// prints with the number masked.
 type Document struct {
 	Type   DocumentType               `json:"type"`
 	Number string                     `json:"number"`

@@ -17,7 +17,7 @@ type TransactionEvent struct {
 	Data TransactionData
 
 	// Confirmed is the transaction as the API returned it when the event was
-	// accepted, or nil if the API was not called.
+	// accepted, or nil for a signed event.
 	Confirmed *gateway.Transaction
 }
 
@@ -124,7 +124,7 @@ type SubscriptionEvent struct {
 	Data SubscriptionData
 
 	// Confirmed is the subscription as the API returned it when the event was
-	// accepted, or nil if the API was not called.
+	// accepted, or nil for a signed event.
 	Confirmed *gateway.Subscription
 }
 
@@ -145,7 +145,7 @@ type SubscriptionData struct {
 	CustomerID         string
 	Status             gateway.SubscriptionStatus
 	PreviousStatus     gateway.SubscriptionStatus // "" if the event created the subscription
-	Amount             int64                      // per cycle
+	Amount             int64                      // per period
 	Currency           gateway.Currency
 	Interval           gateway.Interval
 	IntervalCount      int
@@ -252,7 +252,7 @@ type TransferEvent struct {
 	Data TransferData
 
 	// Confirmed is the transfer as the API returned it when the event was
-	// accepted, or nil if the API was not called.
+	// accepted, or nil for a signed event.
 	Confirmed *gateway.Transfer
 }
 

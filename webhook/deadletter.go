@@ -78,7 +78,7 @@ func (q DeadLetterQuery) Position() (since, number int64, err error) {
 	return since, number, nil
 }
 
-// CursorAt returns the cursor of a dead letter, for a [Store].
+// CursorAt returns the cursor of a dead letter, for implementations of [Store].
 func CursorAt(since, number int64) string {
 	return strconv.FormatInt(since, 10) + "." + strconv.FormatInt(number, 10)
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Event is one webhook. Only its ID, Kind and ResourceID are always reliable;
-// the gateway may omit or vary everything else. An event without a signature
-// contains only data from the API: it is rebuilt from the resource, see
-// [ReadBackOnly].
+// Event is one webhook. Rely only on its ID, Kind and ResourceID: the gateway
+// may omit or vary everything else. An event without a signature contains only
+// data from the API: it is rebuilt from the resource, see [ReadBackOnly].
 type Event struct {
 	// ID is unique per event and the same on every redelivery. A signed event
 	// has the gateway's id. The id in an unsigned body can't be trusted, so an
@@ -22,7 +21,7 @@ type Event struct {
 	// reconciliation of it.
 	ID            string
 	Family        Family // "" if there is none; unknown families are kept unchanged
-	Kind          Kind   // the same for kinds
+	Kind          Kind   // "" if there is none; unknown kinds are kept unchanged
 	ResourceID    string // of the transaction, transfer or subscription
 	CorrelationID string // the external_ref, if the event has one
 	Status        string // the resource's state according to the event
@@ -36,9 +35,9 @@ type Event struct {
 	Attempt int    // number of the handler's attempt, from 1
 	Stale   bool   // the event is late; see [Config.HandleStale]
 
-	// ConfirmedStatus is the resource's state that the API returned when the
-	// event was accepted, or "" if the API was not called. The typed events
-	// have the whole resource.
+	// ConfirmedStatus is the resource's state according to the API when the event
+	// was accepted. It is "" for a signed event. The typed events have the whole
+	// resource.
 	ConfirmedStatus string
 
 	confirmed *resource

@@ -172,10 +172,11 @@ func (r *Reconciler) Once(ctx context.Context) (Reconciliation, error) {
 }
 
 // Replay passes all events of one resource since open.Status to the handlers,
-// also those that the store has as done. Use it after fixing a handler or
-// restoring a database. Handlers must tolerate events that they have handled
-// before. A waiting event is handled as well as replayed. In Sync mode an
-// event whose handler fails becomes a dead letter, and the error names it.
+// including those that are done. Use it after fixing a handler or restoring a
+// database. Handlers must tolerate events that they have handled before. An
+// event that is waiting in the store is replayed, and handled once more when it
+// is due. In Sync mode an event whose handler fails becomes a dead letter, and
+// the error names it.
 func (r *Reconciler) Replay(ctx context.Context, open OpenResource) (Reconciliation, error) {
 	ro := r.begin()
 	ro.replay = true
