@@ -178,7 +178,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 		op.Class = spec.Safe
 	}
 	if isRead(method) && !wire.Finite(in) {
-		return errors.New("gateway: do: query: the value contains itself or is nested too deeply")
+		return misuse(&op, errors.New("query: the value contains itself or is nested too deeply"))
 	}
 	r, err := c.newRequest(&op, opts)
 	if err != nil {
