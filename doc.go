@@ -73,7 +73,8 @@
 // arrives, a read returns [ErrServer] and a write [ErrOutcomeUnknown].
 //
 // If a 409 names the resource that the reference belongs to, [Error.ResourceID]
-// is its id. Error messages never contain a key, a request body or a query.
+// is its id. Error messages never contain an API key, a request body or a
+// query.
 //
 // # When the outcome is unknown
 //
