@@ -236,9 +236,9 @@ func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ..
 }
 
 // Resume reads the link with the given slug and resumes the session that token
-// belongs to: GET /v2/checkout/{slug}. If that session has ended, the gateway
-// opens a new one, and Resumed is false. Use the returned SessionToken from then
-// on.
+// belongs to: GET /v2/checkout/{slug}. If the token is unknown or its session
+// has ended, the gateway opens a new session, and Resumed is false. Use the
+// returned SessionToken from then on. The errors are those of Open.
 func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token Secret, opts ...RequestOption) (*CheckoutSession, error) {
 	opts = withSessionToken(spec.CheckoutSessions.Resume.Name, token, opts)
 	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Resume, nil, opts, slug)

@@ -46,8 +46,8 @@ func (c *Client) initServices() {
 // prefix. baseURL must be https, except for loopback hosts; see
 // [WithInsecureHTTP].
 //
-// A key belongs to one environment: New rejects a production key if the host is
-// a sandbox.
+// A key belongs to one environment: New rejects a production key if the name of
+// the host contains "sandbox".
 func New(baseURL string, credential Credential, opts ...Option) (*Client, error) {
 	base, err := parseBase(baseURL)
 	if err != nil {

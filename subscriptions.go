@@ -157,9 +157,10 @@ type Subscription struct {
 	// nil for a card.
 	RecurringAuthorization *RecurringAuthorization `json:"recurringAuthorization"`
 
-	// Authorization is what the payer needs to authorize a Pix Automatico. Only
-	// the response to a create has it. [Subscription.AuthorizationQRCode]
-	// returns the code from either field.
+	// Authorization is what the payer needs to authorize a Pix Automatico. The
+	// response to a create has it; later responses may have it until the payer
+	// decides. [Subscription.AuthorizationQRCode] returns the code from either
+	// field.
 	Authorization *RecurringAuthorization `json:"authorization,omitzero"`
 
 	// Transactions are the charges. Only responses to
@@ -178,7 +179,8 @@ func (s Subscription) MarshalJSON() ([]byte, error) {
 }
 
 // AuthorizationQRCode returns the code with which the payer authorizes a Pix
-// Automatico: show it as a QR code and as text to copy. It is "" for a card.
+// Automatico: show it as a QR code and as text to copy. It is "" for a card,
+// and once the payer has decided.
 func (s *Subscription) AuthorizationQRCode() string {
 	for _, a := range [...]*RecurringAuthorization{s.Authorization, s.RecurringAuthorization} {
 		if a != nil && a.QRCode != "" {

@@ -109,7 +109,7 @@ func unconfirmed(err error) result {
 	return result{Observation: Observation{Outcome: o, Err: err}}
 }
 
-// Stats returns how often each outcome has happened since the receiver was
+// Stats returns how often each outcome has occurred since the receiver was
 // created.
 func (rx *Receiver) Stats() map[Outcome]uint64 { return rx.stats.snapshot() }
 
