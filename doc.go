@@ -87,8 +87,10 @@
 // named it, the id of the resource. Never send the write again with a new
 // reference: that is how buyers are charged twice. Instead:
 //
-//   - Repeat the call with the same ExternalRef or IdempotencyKey, so that it
-//     is applied only once. If the client generated it, the OutcomeError has it.
+//   - Repeat the call with the same ExternalRef or IdempotencyKey and with
+//     [RepeatOf], so that it is applied only once and returns the first
+//     resource. If the client generated the reference or key, the OutcomeError
+//     has it.
 //   - Look the resource up with [TransactionsService.FindByExternalRef], or
 //     with Get if you have an id. For a refund, read the transaction and compare
 //     its RefundedAmount with the amount before the refund.
