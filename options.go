@@ -263,7 +263,8 @@ func IdempotencyKey(key string) RequestOption {
 // The earlier call counts as an attempt of this one. If a create is rejected as
 // a duplicate, the client finds the resource by its reference and returns it,
 // with [Response.Recovered] set. Any other failure is [ErrOutcomeUnknown],
-// because the earlier call may have been applied.
+// because the earlier call may have been applied; the exceptions are invalid
+// params and an idempotency key that belongs to another request.
 func RepeatOf(sent time.Time) RequestOption {
 	return func(o *callOptions) error {
 		if sent.IsZero() {

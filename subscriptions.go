@@ -70,7 +70,7 @@ func (m SubscriptionMethod) Known() bool { return spec.SubscriptionMethods.Has(s
 type Interval string
 
 // The intervals. Monthly periods end on the day of the month on which the
-// subscription began, or on the last day of a shorter month.
+// billing began, or on the last day of a shorter month.
 const (
 	IntervalDay   Interval = "day"
 	IntervalWeek  Interval = "week"

@@ -59,9 +59,9 @@ const maxName = 255
 // inside data are allowed. The members that identify the event are strict:
 // names are matched exactly, so {"id":"real","ID":"evil"} is the event "real",
 // and a duplicate name in the envelope, or a duplicate id, kind, status,
-// reference or object in its data, is an error. Only for a transfer or an
-// unknown family may the data be under "object". The event's Raw is body
-// itself, not a copy.
+// reference or object in its data, is an error. The data may be under "object"
+// only for a transfer or an unknown family. The event's Raw is body itself, not
+// a copy.
 //
 // The error is [ErrInvalidJSON], also for more than 131,072 values, or
 // [ErrMissingEventID]. Parse proves nothing about the sender: see [Verify].

@@ -42,7 +42,7 @@ const (
 	TransactionPartiallyRefunded Kind = "transaction.partially_refunded" // sent by live gateways, not documented
 )
 
-// The kinds of the states for which the gateway sends no webhook. Only a
+// Kinds for states about which the gateway sends no webhook. Only a
 // [Reconciler] reports them.
 const (
 	TransactionExpired Kind = "transaction.expired"

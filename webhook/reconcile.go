@@ -17,9 +17,9 @@ import (
 type OpenResource struct {
 	Family Family
 	ID     string
-	// Status is the state in the records; "" means none. Only later events are
-	// looked for: if the records have a refund but not its payment, the
-	// payment is not reported.
+	// Status is the state in the records; "" means none. The reconciler looks only
+	// for later events: if the records have a refund but not its payment, it does
+	// not report the payment.
 	Status string
 
 	// PeriodEnd is the end of a subscription's current period in the records.
