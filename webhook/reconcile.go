@@ -48,9 +48,9 @@ type ReconcilerConfig struct {
 	Open func(ctx context.Context) iter.Seq2[OpenResource, error]
 
 	// Identified is called with the ID of a resource that was found by its
-	// ExternalRef, before its events are handled. Store the ID: webhooks of
-	// transfers carry no reference and can only be matched by it. After an
-	// error the resource is left for the next round.
+	// ExternalRef, before its events are handled. Store the ID: signed webhooks of
+	// transfers have no reference, so only the ID matches them. After an error the
+	// resource is left for the next round.
 	Identified func(ctx context.Context, open OpenResource) error
 	// Absent is called with an ExternalRef that the API does not have, once
 	// MinAge has passed since Since: the create was not carried out. Send it
