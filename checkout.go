@@ -52,7 +52,7 @@ const (
 // Known reports whether this version defines s.
 func (s SessionStatus) Known() bool { return spec.SessionStatuses.Has(string(s)) }
 
-// CheckoutLink is a new page that the gateway hosts.
+// CheckoutLink is a new link to a payment page that the gateway hosts.
 type CheckoutLink struct {
 	URL   string                     `json:"url"`    // the page to send the buyer to
 	Extra map[string]json.RawMessage `json:",embed"` // fields unknown to this version
@@ -212,7 +212,7 @@ type CheckoutBuyer struct {
 	Address   *Address  `json:"address,omitzero"`
 }
 
-// CheckoutLinksService creates payment pages that the gateway hosts:
+// CheckoutLinksService creates links to payment pages that the gateway hosts:
 // /v2/checkout-links.
 type CheckoutLinksService struct{ client *Client }
 
@@ -220,9 +220,9 @@ type CheckoutLinksService struct{ client *Client }
 // merchants that render the payment page themselves: /v2/checkout/{slug}.
 type CheckoutSessionsService struct{ client *Client }
 
-// Create creates a payment page: POST /v2/checkout-links. Send the buyer to the
-// URL in the response. Links have no reference. After [ErrOutcomeUnknown], call
-// Create again: at worst this leaves an unused link.
+// Create creates a checkout link: POST /v2/checkout-links. Send the buyer to
+// its URL. Links have no reference. After [ErrOutcomeUnknown], call Create
+// again: at worst this leaves an unused link.
 func (s *CheckoutLinksService) Create(ctx context.Context, params CheckoutLinkParams, opts ...RequestOption) (*CheckoutLink, error) {
 	return call[CheckoutLink](ctx, s.client, &spec.CheckoutLinks.Create, &params, opts)
 }
@@ -236,9 +236,9 @@ func (s *CheckoutSessionsService) Open(ctx context.Context, slug string, opts ..
 }
 
 // Resume reads the link with the given slug and resumes the session that token
-// belongs to: GET /v2/checkout/{slug}. If that session has ended, the gateway
-// opens a new one, and Resumed is false. Use the returned SessionToken from then
-// on.
+// belongs to: GET /v2/checkout/{slug}. If the token is unknown or its session
+// has ended, the gateway opens a new session, and Resumed is false. Use the
+// returned SessionToken from then on. The errors are those of Open.
 func (s *CheckoutSessionsService) Resume(ctx context.Context, slug string, token Secret, opts ...RequestOption) (*CheckoutSession, error) {
 	opts = withSessionToken(spec.CheckoutSessions.Resume.Name, token, opts)
 	return call[CheckoutSession](ctx, s.client, &spec.CheckoutSessions.Resume, nil, opts, slug)

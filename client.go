@@ -47,8 +47,8 @@ func (c *Client) initServices() {
 // prefix but not the version: the client adds /v2. baseURL must be https, except
 // for loopback hosts; see [WithInsecureHTTP].
 //
-// A key belongs to one environment: New rejects a production key if the host is
-// a sandbox.
+// A key belongs to one environment: New rejects a production key if the name of
+// the host contains "sandbox".
 func New(baseURL string, credential Credential, opts ...Option) (*Client, error) {
 	base, err := parseBase(baseURL)
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts 
 		op.Class = spec.Safe
 	}
 	if isRead(method) && !wire.Finite(in) {
-		return errors.New("gateway: do: query: the value contains itself or is nested too deeply")
+		return misuse(&op, errors.New("query: the value contains itself or is nested too deeply"))
 	}
 	r, err := c.newRequest(&op, opts)
 	if err != nil {

@@ -35,8 +35,8 @@
 //
 // The buyer pays in a banking app, and a webhook reports the payment. Ship the
 // goods when [Transaction.Settled] returns true, not when the status is "paid":
-// a paid card transaction is "captured". If you can't receive webhooks, poll
-// with [TransactionsService.Wait].
+// a paid card transaction can be "captured". If you can't receive webhooks,
+// poll with [TransactionsService.Wait].
 //
 // Every params type has a Validate method that checks the rules and limits of
 // the interface. Every call runs it first, so a [ValidationError] means that
@@ -73,21 +73,24 @@
 // arrives, a read returns [ErrServer] and a write [ErrOutcomeUnknown].
 //
 // If a 409 names the resource that the reference belongs to, [Error.ResourceID]
-// is its id. Error messages never contain a key, a request body or a query.
+// is its id. Error messages never contain an API key, a request body or a
+// query.
 //
 // # When the outcome is unknown
 //
 // If the response to a write is lost (a timeout, a broken connection, a server
 // error), the write may or may not have been applied. A rejected retry does not
 // settle this, because the first attempt may have caused the rejection. If the
-// resource can be found by its reference, the client finds and returns it.
+// client finds the resource by its reference, it returns the resource.
 // Otherwise the error is an [*OutcomeError], which matches [ErrOutcomeUnknown].
 // It has the operation, the reference, the idempotency key and, if a response
 // named it, the id of the resource. Never send the write again with a new
 // reference: that is how buyers are charged twice. Instead:
 //
-//   - Repeat the call with the same ExternalRef or IdempotencyKey, so that it
-//     is applied only once. If the client generated it, the OutcomeError has it.
+//   - Repeat the call with the same ExternalRef or IdempotencyKey and with
+//     [RepeatOf], so that it is applied only once and returns the first
+//     resource. If the client generated the reference or key, the OutcomeError
+//     has it.
 //   - Look the resource up with [TransactionsService.FindByExternalRef], or
 //     with Get if you have an id. For a refund, read the transaction and compare
 //     its RefundedAmount with the amount before the refund.
@@ -118,8 +121,9 @@
 // [MaxAttempts] and [AttemptTimeout] change this for one call.
 //
 // Choose the reference yourself and store it with the order before the first
-// call, so that it survives a crash. If you pass none, the client generates one
-// and returns it in [Response.Reference] and in every error.
+// call, so that it survives a crash. If you create a transaction, a transfer or
+// a subscription without one, the client generates it and returns it in
+// [Response.Reference], [Error.Reference] and [OutcomeError.Reference].
 //
 // # Paging
 //
@@ -217,7 +221,7 @@
 //	}
 //	redirect(link.URL)
 //
-// That is all a hosted page needs. If you render the page yourself, open a
+// A hosted page needs nothing else. If you render the page yourself, open a
 // session with [CheckoutSessionsService.Open], resume it with Resume, and set
 // the buyer and the payment method with Update. The session token is a
 // [Secret].

@@ -47,7 +47,7 @@ const (
 	ErrNotFound     sentinelError = "there is no such resource"              // 404
 	ErrDuplicate    sentinelError = "the reference was used before"          // 409 for a reused reference or idempotency key
 	ErrConflict     sentinelError = "the resource's state does not allow it" // any 409, and 412
-	ErrRetired      sentinelError = "the endpoint is retired"                // 410
+	ErrRetired      sentinelError = "the endpoint is retired"                // 410, also for a checkout link or session that has ended
 	ErrRateLimited  sentinelError = "too many requests"                      // 429
 	// ErrServer means that the gateway failed: 5xx, 408, no response to a
 	// read, or a response that the interface does not define, such as a
@@ -199,7 +199,7 @@ func (e *Error) LogValue() slog.Value {
 
 // OutcomeError reports a write that was sent and may have been applied: the
 // response was lost or unreadable, the gateway failed, or it rejected a retry
-// for a reason that the first request may have caused. Repeating it with
+// for a reason that the first request may have caused. Repeating the write with
 // another reference may pay twice. Instead:
 //
 //   - Look a created resource up by its Reference
@@ -214,9 +214,9 @@ func (e *Error) LogValue() slog.Value {
 type OutcomeError struct {
 	Op             string
 	Reference      string // the reference that was sent, even if it was generated
-	IdempotencyKey string // the header that was sent, even if it was generated; "" for none
+	IdempotencyKey string // the key that was sent in the header, even if it was generated; "" for none
 	ResourceID     string // of the resource that a response named, which may be an older one with the same reference
-	ResourceStatus string // of the same resource
+	ResourceStatus string // the status of that resource
 	Err            error  // an *Error
 }
 

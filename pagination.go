@@ -54,9 +54,9 @@ func (p *Page[T]) HasMore() bool {
 	}
 }
 
-// Collect reads the items of All into a slice: at most limit of them, or all if
-// limit is less than 1. If it fails, it returns the error and the items read so
-// far.
+// Collect reads the items of All into a slice: up to limit items, or all if
+// limit is less than 1. If reading fails, it returns the error and the items
+// read so far.
 func Collect[T any](seq iter.Seq2[*T, error], limit int) ([]T, error) {
 	var items []T
 	for item, err := range seq {

@@ -22,14 +22,16 @@ const (
 	// (see [SubscriptionsService.PendingChallenge]). A subscription whose
 	// first card charge was refused is also incomplete.
 	SubscriptionIncomplete SubscriptionStatus = "incomplete"
-	// SubscriptionTrialing has not charged anything yet; the first charge is
-	// at TrialEnd.
+	// SubscriptionTrialing has not been charged yet; the first charge is at
+	// TrialEnd. To validate a card, the gateway may charge a small amount at once
+	// and refund it.
 	SubscriptionTrialing SubscriptionStatus = "trialing"
 	// SubscriptionActive is paid for the current period.
 	SubscriptionActive SubscriptionStatus = "active"
 	// SubscriptionPastDue has a failed renewal that is being retried.
 	SubscriptionPastDue SubscriptionStatus = "past_due"
-	// SubscriptionCancelScheduled is paid for the current period and ends with it.
+	// SubscriptionCancelScheduled runs until the current period or trial ends, and
+	// is not charged again.
 	SubscriptionCancelScheduled SubscriptionStatus = "cancel_scheduled"
 	// SubscriptionCanceled has ended permanently.
 	SubscriptionCanceled SubscriptionStatus = "canceled"
@@ -39,8 +41,8 @@ const (
 func (s SubscriptionStatus) Known() bool { return spec.SubscriptionStatuses.Has(string(s)) }
 
 // Running reports whether the customer has access: trialing, active, or
-// cancel_scheduled, which is paid until its period ends. Whether a past_due
-// customer has access is your decision.
+// cancel_scheduled, which runs until its period or trial ends. Whether a
+// past_due customer has access is your decision.
 func (s SubscriptionStatus) Running() bool {
 	return s == SubscriptionTrialing || s == SubscriptionActive || s == SubscriptionCancelScheduled
 }
@@ -68,7 +70,7 @@ func (m SubscriptionMethod) Known() bool { return spec.SubscriptionMethods.Has(s
 type Interval string
 
 // The intervals. Monthly periods end on the day of the month on which the
-// subscription began, or on the last day of a shorter month.
+// billing began, or on the last day of a shorter month.
 const (
 	IntervalDay   Interval = "day"
 	IntervalWeek  Interval = "week"
@@ -96,7 +98,7 @@ func (p FailurePolicy) Known() bool { return spec.FailurePolicies.Has(string(p))
 // CancellationReason is why a subscription ended or will end.
 type CancellationReason string
 
-// The cancellation reasons. The interface document names user_requested only.
+// The cancellation reasons. The interface document names only user_requested.
 const (
 	CancellationUserRequested  CancellationReason = "user_requested"
 	CancellationPaymentFailure CancellationReason = "payment_failure"
@@ -155,9 +157,10 @@ type Subscription struct {
 	// nil for a card.
 	RecurringAuthorization *RecurringAuthorization `json:"recurringAuthorization"`
 
-	// Authorization is what the payer needs to authorize a Pix Automatico. Only
-	// the response to a create has it. [Subscription.AuthorizationQRCode]
-	// returns the code from either field.
+	// Authorization is what the payer needs to authorize a Pix Automatico. The
+	// response to a create has it; later responses may have it until the payer
+	// decides. [Subscription.AuthorizationQRCode] returns the code from either
+	// field.
 	Authorization *RecurringAuthorization `json:"authorization,omitzero"`
 
 	// Transactions are the charges. Only responses to
@@ -176,7 +179,8 @@ func (s Subscription) MarshalJSON() ([]byte, error) {
 }
 
 // AuthorizationQRCode returns the code with which the payer authorizes a Pix
-// Automatico: show it as a QR code and as text to copy. It is "" for a card.
+// Automatico: show it as a QR code and as text to copy. It is "" for a card,
+// and once the payer has decided.
 func (s *Subscription) AuthorizationQRCode() string {
 	for _, a := range [...]*RecurringAuthorization{s.Authorization, s.RecurringAuthorization} {
 		if a != nil && a.QRCode != "" {
@@ -352,7 +356,7 @@ func sameSubscription(p *SubscriptionParams, s *Subscription) bool {
 // the payer authorizes it with [Subscription.AuthorizationQRCode].
 //
 // If the response is lost, the client repeats the call with the same
-// IdempotencyKey, and you can do so too. If the key belongs to a different
+// IdempotencyKey, and you can do the same. If the key belongs to a different
 // subscription, the error is [ErrDuplicate], and [Error.Existing] is that
 // subscription if the gateway returned it. The error is [ErrNotFound] if the
 // customer is unknown.
@@ -400,10 +404,10 @@ func (s *SubscriptionsService) Update(
 }
 
 // Cancel cancels a subscription: POST /v2/subscriptions/{id}/cancel. A card
-// subscription runs until the end of the paid period, in the state
+// subscription runs until the end of the paid period or the trial, in the state
 // [SubscriptionCancelScheduled]. Any other subscription (a Pix Automatico, a
-// past-due or an incomplete one) is [SubscriptionCanceled] immediately. The error
-// is [ErrConflict] if it is already canceled or scheduled to be.
+// past-due or an incomplete one) is [SubscriptionCanceled] immediately. The
+// error is [ErrConflict] if it is already canceled or scheduled to be.
 //
 // The call is not retried if it may have been applied. After
 // [ErrOutcomeUnknown], read the subscription.

@@ -58,8 +58,9 @@ const (
 func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Has(string(s)) }
 
 // Settled reports whether s is paid or captured. Use it to decide when to ship,
-// since a paid card transaction is captured. It is false again after a refund,
-// even a partial one: PaidAmount - RefundedAmount is the amount you keep.
+// since a paid card transaction can have either status. It is false again after
+// a chargeback or a refund, even a partial one: PaidAmount - RefundedAmount is
+// the amount you keep.
 func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
@@ -522,9 +523,10 @@ func (s *TransactionsService) Refund(ctx context.Context, id string, params Refu
 }
 
 // UpdateDelivery stores the tracking of a paid transaction's goods: PUT
-// /v2/transactions/{id}/delivery. The error is [ErrConflict] if the status would
-// change from delivered to another, or if IfMatch no longer matches. After
-// [ErrOutcomeUnknown], call it again; with IfMatch, read the transaction first.
+// /v2/transactions/{id}/delivery. The error is [ErrConflict] if the transaction
+// is not paid, if the status would change from delivered to another, or if
+// IfMatch no longer matches. After [ErrOutcomeUnknown], call it again; with
+// IfMatch, read the transaction first.
 func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, params DeliveryParams, opts ...RequestOption) (*Delivery, error) {
 	op := spec.Transactions.UpdateDelivery
 	if params.IfMatch != "" {
@@ -558,8 +560,9 @@ type WaitOptions struct {
 // be settled, partially refunded or final. Use Wait in interactive programs; in
 // servers, webhooks are faster and need fewer requests.
 //
-// Wait continues after transient errors, such as those of an overloaded gateway.
-// When ctx ends, it returns the transaction as last read, or nil, and ctx's error.
+// Wait continues after transient errors, such as those of an overloaded
+// gateway. When ctx ends, it returns the transaction as last read, or nil, and
+// an error that wraps ctx's.
 func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*Transaction) bool, wait WaitOptions, opts ...RequestOption) (*Transaction, error) {
 	if until == nil {
 		until = func(t *Transaction) bool {

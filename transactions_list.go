@@ -226,8 +226,8 @@ type FindOptions struct {
 	// requests even on a busy account. The zero time means no limit.
 	Until time.Time
 
-	// MaxPages is how many pages of 100 are read at most. By default all pages
-	// back to Since are read, or 10 pages without a Since.
+	// MaxPages limits how many pages of 100 transactions are read. By default all
+	// pages back to Since are read, or 10 pages without a Since.
 	MaxPages int
 }
 

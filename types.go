@@ -21,7 +21,7 @@ import (
 
 // CardToken is a payment token created by the client-side payment element:
 // "pgct_…" is single-use, "pgpm_…" reusable. It marshals unchanged and prints
-// masked: it is not a card number, but it can be charged.
+// masked: although it is not a card number, it can be charged.
 type CardToken string
 
 // String returns the token's prefix and a mask.
@@ -216,8 +216,8 @@ func (c Country) Known() bool { return spec.Countries.Has(string(c)) }
 // DocumentType is the kind of a personal or company document.
 type DocumentType string
 
-// The document types. EIN, PASS, PEP, CEDULA and NIN are for customers only; the
-// others are for buyers too.
+// The document types. EIN, PASS, PEP, CEDULA and NIN are only for customers;
+// the others are for buyers too.
 const (
 	DNI    DocumentType = "DNI"
 	CUIT   DocumentType = "CUIT"
@@ -247,8 +247,8 @@ const (
 // Known reports whether a buyer or a customer may have a document of type t.
 func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(string(t)) }
 
-// Document identifies a person or a company. Type and Number are required.
-// Printing omits the number.
+// Document identifies a person or a company. Type and Number are required. It
+// prints with the number masked.
 type Document struct {
 	Type   DocumentType               `json:"type"`
 	Number string                     `json:"number"`

@@ -23,7 +23,7 @@ func (p IntegrationParams) Validate() error { return validate(p, spec.LegacyInte
 
 // Balance is the response to GET /v1/account/balance.
 type Balance struct {
-	Balance  int64                         `json:"balance"` // cents; negative if more was paid out than in
+	Balance  int64                         `json:"balance"` // cents; negative if more was paid out than was paid in
 	Currency gateway.Currency              `json:"currency"`
 	Extra    map[string]stdjson.RawMessage `json:",embed"` // fields unknown to this version
 }

@@ -23,7 +23,7 @@ type Dialect uint8
 // The dialects; docs/assumptions.md lists what differs.
 const (
 	Document Dialect = iota // as the interface document says; the default
-	Live                    // as the published gateway responds
+	Live                    // as live gateways respond
 )
 
 // String returns the dialect's name: "document" or "live".

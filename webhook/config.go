@@ -15,13 +15,14 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// Config configures a [Receiver]. Only Keys or API must be set.
+// Config configures a [Receiver]. Set Keys, API or both; all other fields are
+// optional.
 type Config struct {
 	// Keys are the secrets shared with the gateway; any of them may have signed
 	// a delivery.
 	Keys []SigningKey
-	// Headers are the names of the signature headers. Set them if the operator
-	// of the gateway has changed the defaults.
+	// Headers are the names of the signature headers. Set them if your gateway
+	// does not use the default names.
 	Headers HeaderNames
 	// Tolerance is the largest accepted difference between a signature's
 	// timestamp and the receiver's clock, in either direction and in whole
@@ -33,8 +34,8 @@ type Config struct {
 	// RequireSignature if there are Keys and ReadBackOnly if there are none.
 	Trust Trust
 	// SecretPath is the required last element of the URL path: an unguessable
-	// string of at least 16 characters without a slash. The default is no
-	// requirement. Use it for unsigned deliveries, with a notify_url like
+	// string of at least 16 characters without a slash. By default any path is
+	// accepted. Use it for unsigned deliveries, with a notify_url like
 	// https://shop.example/webhooks/gateway/c0ffee….
 	SecretPath gateway.Secret
 
@@ -71,13 +72,13 @@ type Config struct {
 	// HandlerTimeout is the timeout of a handler's context; default 30 s. See
 	// [WithTimeout] for one handler.
 	HandlerTimeout time.Duration
-	// MaxHung is how many handlers may hang without blocking other events;
-	// default 16, a negative number means none. A handler hangs if it has not
-	// returned 5 s after its context ended. It is reported as [OutcomeHung],
-	// and its worker (in Sync mode, the slot of its delivery) is freed. Its
-	// event stays claimed while the handler runs, and other events of the
-	// resource wait. Once MaxHung handlers hang, further ones keep their
-	// worker or slot. See [Receiver.Running].
+	// MaxHung is how many handlers may hang without blocking other events; default
+	// 16, a negative number means none. A handler hangs if, after its context has
+	// ended, it does not return within 5 seconds, or within its timeout if that is
+	// shorter. It is reported as [OutcomeHung], and its worker (in Sync mode, the
+	// slot of its delivery) is freed. Its event stays claimed while the handler
+	// runs, and other events of the resource wait. Once MaxHung handlers hang,
+	// further ones keep their worker or slot. See [Receiver.Running].
 	MaxHung int
 	// Lease is how long an event stays claimed after its process dies; default
 	// 1 min. It is extended while a handler runs.
@@ -111,10 +112,10 @@ type Config struct {
 
 	// Logger gets ids, kinds and errors, never bodies; default [slog.Default].
 	Logger *slog.Logger
-	// Observe is called after every delivery and every run of a handler,
-	// concurrently, on the same goroutine. The context has the values of the
-	// delivery's context, but is never canceled; for a worker it has only the
-	// values that Begin added. Panics are logged.
+	// Observe is called after every delivery and every run of a handler, on the
+	// goroutine of the delivery or the worker. It must be safe for concurrent use.
+	// The context has the values of the delivery's context, but is never canceled;
+	// for a worker it has only the values that Begin added. Panics are logged.
 	Observe func(ctx context.Context, o Observation)
 	// Begin is called before every delivery and every event found by a
 	// [Reconciler], with a nil claim, and before every background run, with
@@ -138,11 +139,11 @@ type Trust uint8
 const (
 	trustDefault Trust = iota
 
-	// RequireSignature accepts signed deliveries only.
+	// RequireSignature accepts only signed deliveries.
 	RequireSignature
-	// SignatureOrReadBack serves a registered endpoint and, as a notify_url,
-	// unsigned deliveries on one URL. Deliveries with a signature header must
-	// have a valid signature; all others are confirmed by the API.
+	// SignatureOrReadBack is for a URL that is both a registered endpoint and a
+	// notify_url, whose deliveries are unsigned. Deliveries with a signature
+	// header must have a valid signature; all others are confirmed by the API.
 	SignatureOrReadBack
 	// ReadBackOnly confirms every delivery by the API: it reads the resource
 	// and accepts the event if the state proves it. The handler gets an event

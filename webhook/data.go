@@ -149,7 +149,7 @@ type SubscriptionData struct {
 	CustomerID         string
 	Status             gateway.SubscriptionStatus
 	PreviousStatus     gateway.SubscriptionStatus // "" if the event created the subscription
-	Amount             int64                      // per cycle
+	Amount             int64                      // per period
 	Currency           gateway.Currency
 	Interval           gateway.Interval
 	IntervalCount      int

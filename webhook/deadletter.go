@@ -78,7 +78,7 @@ func (q DeadLetterQuery) Position() (since, number int64, err error) {
 	return since, number, nil
 }
 
-// CursorAt returns the cursor of a dead letter, for a [Store].
+// CursorAt returns the cursor of a dead letter, for implementations of [Store].
 func CursorAt(since, number int64) string {
 	return strconv.FormatInt(since, 10) + "." + strconv.FormatInt(number, 10)
 }
@@ -135,8 +135,8 @@ func (rx *Receiver) handleLastTime(ctx context.Context, key string, rec Record) 
 	}
 }
 
-// RequeueAll is [Receiver.Requeue] of all dead letters that the filter selects
-// when it is called; the zero filter selects all.
+// RequeueAll requeues all dead letters that the filter selects when it is
+// called, like [Receiver.Requeue]; the zero filter selects all.
 func (rx *Receiver) RequeueAll(ctx context.Context, f DeadLetterFilter) (int, error) {
 	return rx.eachLetter(ctx, f, rx.Requeue)
 }
@@ -147,8 +147,8 @@ func (rx *Receiver) Discard(ctx context.Context, keys ...string) (int, error) {
 	return rx.cfg.Store.Discard(ctx, keys...)
 }
 
-// DiscardAll is [Receiver.Discard] of all dead letters that the filter selects
-// when it is called; the zero filter selects all.
+// DiscardAll discards all dead letters that the filter selects when it is
+// called, like [Receiver.Discard]; the zero filter selects all.
 func (rx *Receiver) DiscardAll(ctx context.Context, f DeadLetterFilter) (int, error) {
 	return rx.eachLetter(ctx, f, rx.Discard)
 }
@@ -176,8 +176,8 @@ func (rx *Receiver) eachLetter(ctx context.Context, f DeadLetterFilter, do func(
 	return do(ctx, keys...)
 }
 
-// Unhandled counts the events that were set aside because no process with a
-// handler for them has seen them, by family and kind.
+// Unhandled counts, by family and kind, the events that were set aside because
+// the process that received them had no handler.
 func (rx *Receiver) Unhandled(ctx context.Context) ([]UnhandledKind, error) {
 	return rx.cfg.Store.Unhandled(ctx)
 }

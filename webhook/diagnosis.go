@@ -50,7 +50,7 @@ const (
 	CauseTimestampInFuture     Cause = "timestamp_in_future"    // it is further ahead of the clock than the tolerance
 	CauseOtherTimestamp        Cause = "other_timestamp"        // the signature covers the body with another timestamp
 	CauseSignedContent         Cause = "signed_content"         // what was signed is not timestamp, dot, body
-	CauseEmptyBody             Cause = "empty_body"             // the body was read before
+	CauseEmptyBody             Cause = "empty_body"             // other code has already read the body
 	CauseReencodedBody         Cause = "reencoded_body"         // the JSON was parsed and written again
 	CauseAlteredBody           Cause = "altered_body"           // charset, line endings, white space, or a layer around the JSON
 	CauseOtherEvent            Cause = "other_event"            // the signature belongs to the body of another event

@@ -1,6 +1,7 @@
-// Package webhook receives the gateway's webhooks: mount one handler, write one
-// function per kind of event. Forged events are rejected, every accepted event is
-// handled, and its effects can be made to happen exactly once.
+// Package webhook receives the gateway's webhooks: mount one http.Handler, and
+// write one function per kind of event. The receiver rejects forged events.
+// With a durable store it loses no event that it has acknowledged, and it can
+// apply effects exactly once.
 //
 //	rx, err := webhook.New(webhook.Config{
 //		Keys: []webhook.SigningKey{{Key: gateway.NewSecret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))}},
@@ -19,28 +20,29 @@
 // # Authentication
 //
 // Deliveries to an endpoint that is registered with a secret are signed;
-// deliveries to the notify_url of a transaction are not. With Keys only signed
-// deliveries are accepted. With an API and no Keys, every event is confirmed by
-// reading its resource; SignatureOrReadBack accepts both. A confirmed event is
-// rebuilt from the resource, which its handler gets as Confirmed. See [Trust].
+// deliveries to the notify_url of a transaction are not. With Keys, the
+// receiver accepts only signed deliveries. With an API and no Keys, it confirms
+// every event by reading its resource; SignatureOrReadBack accepts both. A
+// confirmed event is rebuilt from the resource, which its handler gets as
+// Confirmed. See [Trust].
 //
 // # Modes
 //
-// In Sync mode, the default, the response is sent when the handler is done, and
-// the gateway retries if the handler fails. In Inbox mode it is sent as soon as
-// the event is stored durably; workers handle the event and retry it. Inbox mode
-// is recommended, because the gateway disables endpoints that are slow or fail
-// too often. Package sqlstore has stores for PostgreSQL and SQLite that several
-// processes share.
+// In Sync mode, the default, the receiver responds when the handler is done,
+// and the gateway retries if the handler fails. In Inbox mode it responds as
+// soon as the event is stored durably; workers handle the event and retry it.
+// Use Inbox mode for anything important: a gateway may disable an endpoint that
+// is slow or fails too often. Package sqlstore has a store for PostgreSQL and
+// SQLite that several processes can share.
 //
 // # Exactly once
 //
-// An event is claimed with a lease, handled, and completed. After an error, a
-// panic or a crash it is handled again, so a handler may run twice for one event.
-// Make its effects idempotent, or write them with sqlstore.HandleTx in the
-// transaction that completes the event, and they happen exactly once. An event
-// that keeps failing becomes a dead letter: [Receiver.DeadLetters] lists them and
-// [Receiver.Requeue] retries them.
+// The receiver claims an event with a lease, handles it, and completes it.
+// After an error, a panic or a crash it handles the event again, so a handler
+// may run twice for one event. Make its effects idempotent, or write them with
+// sqlstore.HandleTx in the transaction that completes the event, and they
+// happen exactly once. An event that keeps failing becomes a dead letter:
+// [Receiver.DeadLetters] lists them and [Receiver.Requeue] retries them.
 //
 // Events of one resource are handled one at a time. A late event, which announces
 // a state that the resource has already left, is skipped; see
@@ -56,7 +58,7 @@
 //
 // # Building blocks
 //
-// [Receiver.Receive] takes a delivery from a server that does not use net/http.
-// [Parse] reads a body, a [Verifier] and [Verify] check a signature, [Sign]
-// makes one, and [Diagnose] explains why one is rejected.
+// [Receiver.Receive] processes a delivery from a server that does not use
+// net/http. [Parse] reads a body, a [Verifier] and [Verify] check a signature,
+// [Sign] makes one, and [Diagnose] explains why one is rejected.
 package webhook

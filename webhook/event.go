@@ -10,10 +10,9 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
-// Event is one webhook. Only its ID, Kind and ResourceID are always reliable;
-// the gateway may omit or vary everything else. An event without a signature
-// contains only data from the API: it is rebuilt from the resource, see
-// [ReadBackOnly].
+// Event is one webhook. Rely only on its ID, Kind and ResourceID: the gateway
+// may omit or vary everything else. An event without a signature contains only
+// data from the API: it is rebuilt from the resource, see [ReadBackOnly].
 type Event struct {
 	// ID is unique per event and the same on every redelivery. A signed event
 	// has the gateway's id. The id in an unsigned body can't be trusted, so an
@@ -22,7 +21,7 @@ type Event struct {
 	// reconciliation of it.
 	ID            string
 	Family        Family // "" if there is none; unknown families are kept unchanged
-	Kind          Kind   // the same for kinds
+	Kind          Kind   // "" if there is none; unknown kinds are kept unchanged
 	ResourceID    string // of the transaction, transfer or subscription
 	CorrelationID string // the external_ref, if the event has one
 	Status        string // the resource's state according to the event
@@ -36,9 +35,9 @@ type Event struct {
 	Attempt int    // number of the handler's attempt, from 1
 	Stale   bool   // the event is late; see [Config.HandleStale]
 
-	// ConfirmedStatus is the resource's state that the API returned when the
-	// event was accepted, or "" for a signed event. The typed events have the
-	// whole resource.
+	// ConfirmedStatus is the resource's state according to the API when the event
+	// was accepted. It is "" for a signed event. The typed events have the whole
+	// resource.
 	ConfirmedStatus string
 
 	confirmed *resource
@@ -60,9 +59,9 @@ const maxName = 255
 // inside data are allowed. The members that identify the event are strict:
 // names are matched exactly, so {"id":"real","ID":"evil"} is the event "real",
 // and a duplicate name in the envelope, or a duplicate id, kind, status,
-// reference or object in its data, is an error. Only for a transfer or an
-// unknown family may the data be under "object". The event's Raw is body
-// itself, not a copy.
+// reference or object in its data, is an error. The data may be under "object"
+// only for a transfer or an unknown family. The event's Raw is body itself, not
+// a copy.
 //
 // The error is [ErrInvalidJSON], also for more than 131,072 values, or
 // [ErrMissingEventID]. Parse proves nothing about the sender: see [Verify].

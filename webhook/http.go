@@ -18,7 +18,7 @@ var _ http.Handler = (*Receiver)(nil)
 // ServeHTTP responds to a delivery:
 //
 //	200 {"received":true}   handled, stored, a duplicate, or an event that needs no handling
-//	400 {"error":"invalid_json"|"missing_event_id"}
+//	400 {"error":"invalid_json"|"missing_event_id"|"body_not_received"}
 //	401 {"error":"missing_signature"|"invalid_signature"|"stale_timestamp"|"unconfirmed_event"}
 //	404                     the path does not end in Config.SecretPath
 //	405, 408, 413, 415      not a POST; the body is too slow, too large, or not JSON

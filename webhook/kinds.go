@@ -28,7 +28,7 @@ func (f Family) Known() bool {
 // Kind is the kind of an event, such as "transaction.paid".
 type Kind string
 
-// The kinds of transactions. For the state "canceled" the gateway sends
+// The kinds of transaction events. For the state "canceled" the gateway sends
 // "transaction.cancelled", and for the card state "captured" it sends
 // TransactionPaid.
 const (
@@ -39,10 +39,10 @@ const (
 	TransactionRefunded          Kind = "transaction.refunded" // in full or in part; see the status
 	TransactionChargedback       Kind = "transaction.chargedback"
 	TransactionThreeDSRequired   Kind = "transaction.three_ds_required"
-	TransactionPartiallyRefunded Kind = "transaction.partially_refunded" // seen live, not documented
+	TransactionPartiallyRefunded Kind = "transaction.partially_refunded" // sent by live gateways, not documented
 )
 
-// The kinds of the states for which the gateway sends no webhook. Only a
+// Kinds for states about which the gateway sends no webhook. Only a
 // [Reconciler] reports them.
 const (
 	TransactionExpired Kind = "transaction.expired"
@@ -53,9 +53,8 @@ const (
 // [OnTransaction].
 const AnyKind Kind = "*"
 
-// The kinds of transfers. For the state "cancelled" the gateway sends
-// "payout.canceled", for "paid" PayoutTransferred and for "error"
-// PayoutFailed.
+// The kinds of transfer events. For the state "cancelled" the gateway sends
+// "payout.canceled", for "paid" PayoutTransferred and for "error" PayoutFailed.
 const (
 	PayoutCreated     Kind = "payout.created"
 	PayoutInAnalysis  Kind = "payout.in_analysis"
@@ -63,10 +62,10 @@ const (
 	PayoutTransferred Kind = "payout.transferred"
 	PayoutFailed      Kind = "payout.failed"
 	PayoutCanceled    Kind = "payout.canceled"
-	PayoutRejected    Kind = "payout.rejected" // seen live, not documented
+	PayoutRejected    Kind = "payout.rejected" // sent by live gateways, not documented
 )
 
-// The kinds of subscriptions.
+// The kinds of subscription events.
 const (
 	SubscriptionCreated            Kind = "subscription.created"
 	SubscriptionStarted            Kind = "subscription.started"

@@ -19,7 +19,7 @@ type MemoryOptions struct {
 }
 
 // NewMemoryStore returns a Store in memory. It loses everything when the
-// process ends: after a restart redelivered events are handled again, and
+// process ends: after a restart, redelivered events are handled again, and
 // unsigned deliveries of events from before the restart are rejected, because
 // they may be replays. Use package sqlstore to avoid that.
 func NewMemoryStore(opts MemoryOptions) Store {

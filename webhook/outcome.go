@@ -28,7 +28,7 @@ const (
 	OutcomeFailed      Outcome = "failed"      // the handler failed; it will be retried
 	OutcomeBackoff     Outcome = "backoff"     // the handler failed recently; the retry is not due yet
 	OutcomeReleased    Outcome = "released"    // interrupted by the shutdown
-	OutcomeLost        Outcome = "lost"        // the lease ran out; another process may have it
+	OutcomeLost        Outcome = "lost"        // the lease expired; another process may have the event
 	OutcomeBusy        Outcome = "busy"        // over a concurrency limit, or the resource is being handled
 	OutcomeRefused     Outcome = "refused"     // not a valid event of the gateway
 	OutcomeUnconfirmed Outcome = "unconfirmed" // the API could not confirm it yet
@@ -109,7 +109,7 @@ func unconfirmed(err error) result {
 	return result{Observation: Observation{Outcome: o, Err: err}}
 }
 
-// Stats returns how often each outcome has happened since the receiver was
+// Stats returns how often each outcome has occurred since the receiver was
 // created.
 func (rx *Receiver) Stats() map[Outcome]uint64 { return rx.stats.snapshot() }
 
@@ -235,9 +235,9 @@ func (p *permanentError) Unwrap() error { return p.err }
 // retryAfterError requests a retry after a delay.
 type retryAfterError struct{ delay time.Duration }
 
-// RetryAfter returns an error with which a handler requests a retry after d
-// instead of the receiver's backoff. The attempt counts. To add a reason, wrap
-// it: fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
+// RetryAfter returns an error with which a handler requests a retry after d,
+// instead of after the receiver's backoff. The attempt counts. To add a reason,
+// wrap it: fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
 func RetryAfter(d time.Duration) error { return &retryAfterError{delay: d} }
 
 func (r *retryAfterError) Error() string { return "try again after " + r.delay.String() }

@@ -10,9 +10,9 @@ import (
 )
 
 // Receiver receives the gateway's deliveries and passes each event to its
-// handler, exactly once if the handler's effects allow it. Create one with
-// [New], register handlers with [OnTransaction] and its siblings, and mount
-// it: it is an [net/http.Handler]. It is safe for concurrent use.
+// handler. Create one with [New], register handlers with [OnTransaction],
+// [OnSubscription] and [OnTransfer], and mount it: it implements
+// [net/http.Handler]. It is safe for concurrent use.
 type Receiver struct {
 	// These are pointers because fmt, when it can't call Format, prints only
 	// their addresses and not the signing keys.

@@ -17,9 +17,9 @@ import (
 type OpenResource struct {
 	Family Family
 	ID     string
-	// Status is the state in the records; "" means none. Only later events are
-	// looked for: if the records have a refund but not its payment, the
-	// payment is not reported.
+	// Status is the state in the records; "" means none. The reconciler looks only
+	// for later events: if the records have a refund but not its payment, it does
+	// not report the payment.
 	Status string
 
 	// PeriodEnd is the end of a subscription's current period in the records.
@@ -50,9 +50,9 @@ type ReconcilerConfig struct {
 	Open func(ctx context.Context) iter.Seq2[OpenResource, error]
 
 	// Identified is called with the ID of a resource that was found by its
-	// ExternalRef, before its events are handled. Store the ID: webhooks of
-	// transfers carry no reference and can only be matched by it. After an
-	// error the resource is left for the next round.
+	// ExternalRef, before its events are handled. Store the ID: signed webhooks of
+	// transfers have no reference, so only the ID matches them. After an error the
+	// resource is left for the next round.
 	Identified func(ctx context.Context, open OpenResource) error
 	// Absent is called with an ExternalRef that the API does not have, once
 	// MinAge has passed since Since: the create was not carried out. Send it
@@ -175,10 +175,11 @@ func (r *Reconciler) Once(ctx context.Context) (Reconciliation, error) {
 }
 
 // Replay passes all events of one resource since open.Status to the handlers,
-// also those that the store has as done. Use it after fixing a handler or
-// restoring a database. Handlers must tolerate events that they have handled
-// before. A waiting event is handled as well as replayed. In Sync mode an
-// event whose handler fails becomes a dead letter, and the error names it.
+// including those that are done. Use it after fixing a handler or restoring a
+// database. Handlers must tolerate events that they have handled before. An
+// event that is waiting in the store is replayed, and handled once more when it
+// is due. In Sync mode an event whose handler fails becomes a dead letter, and
+// the error names it.
 func (r *Reconciler) Replay(ctx context.Context, open OpenResource) (Reconciliation, error) {
 	ro := r.begin()
 	ro.replay = true

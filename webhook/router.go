@@ -67,7 +67,7 @@ type route struct {
 	kind   Kind
 }
 
-// OnTransaction registers fn for one kind of transaction events, or, with
+// OnTransaction registers fn for one kind of transaction event, or, with
 // [AnyKind], for every kind without its own handler.
 //
 // An event is done when fn returns nil. After an error or a panic it is
@@ -82,12 +82,12 @@ func OnTransaction(rx *Receiver, kind Kind, fn func(ctx context.Context, e *Tran
 	on(rx, FamilyTransaction, kind, fn, (*Event).Transaction, options)
 }
 
-// OnSubscription is [OnTransaction] for the events of subscriptions.
+// OnSubscription is like [OnTransaction], for subscription events.
 func OnSubscription(rx *Receiver, kind Kind, fn func(ctx context.Context, e *SubscriptionEvent) error, options ...HandlerOption) {
 	on(rx, FamilySubscription, kind, fn, (*Event).Subscription, options)
 }
 
-// OnTransfer is [OnTransaction] for the events of transfers.
+// OnTransfer is like [OnTransaction], for transfer events.
 func OnTransfer(rx *Receiver, kind Kind, fn func(ctx context.Context, e *TransferEvent) error, options ...HandlerOption) {
 	on(rx, FamilyTransfer, kind, fn, (*Event).Transfer, options)
 }
@@ -102,9 +102,9 @@ func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error, options
 	on(rx, "", AnyKind, fn, func(e *Event) (*Event, error) { return e, nil }, options)
 }
 
-// Ignore completes events of these kinds without a handler, and erases their
-// bodies. They are counted as [OutcomeIgnored]. Ignore panics if one of the
-// kinds already has a handler, or if a kind is unknown to this package.
+// Ignore marks events of these kinds as done without handling them, and erases
+// their bodies. They are counted as [OutcomeIgnored]. Ignore panics if one of
+// the kinds already has a handler, or if a kind is unknown to this package.
 func Ignore(rx *Receiver, kinds ...Kind) {
 	for _, kind := range kinds {
 		family := kind.Family()

@@ -92,8 +92,8 @@ func Verify(header http.Header, body []byte, secrets ...gateway.Secret) error {
 	return (&Verifier{Keys: keys}).Verify(header, body)
 }
 
-// Verifier checks signatures like [Verify], but supports expiring keys, and
-// custom header names, tolerance and clock.
+// Verifier checks signatures like [Verify], and supports keys that expire and a
+// custom tolerance, clock and header names.
 type Verifier struct {
 	Keys      []SigningKey // any of them may have signed; empty keys are ignored
 	Headers   HeaderNames
@@ -108,8 +108,9 @@ func (v *Verifier) Signed(header http.Header) bool {
 }
 
 // Verify checks the signature of a delivery. The error is
-// [ErrMissingSignature], [ErrInvalidSignature] or [ErrStaleTimestamp]; the
-// last one means that the signature is valid and too old, or too new.
+// [ErrMissingSignature], [ErrInvalidSignature] or [ErrStaleTimestamp]; the last
+// one means that the signature is valid, but its timestamp is outside the
+// tolerance.
 //
 // While the gateway rotates its secret, a delivery may carry up to 8
 // signatures, in repeated headers or in one header separated by commas or

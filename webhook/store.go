@@ -212,8 +212,8 @@ type Purged struct {
 }
 
 // MinRetention is the shortest time for which a store may remember completed
-// events. The gateway redelivers an event for 24 hours, and a store that
-// forgot it earlier would have it handled twice.
+// events. The gateway redelivers an event for 24 hours. If a store forgot an
+// event earlier, that event would be handled twice.
 const MinRetention = 25 * time.Hour
 
 // Source is how an event was received.

@@ -62,7 +62,7 @@ type Store struct {
 
 var _ webhook.Store = (*Store)(nil)
 
-// Option changes a [Store].
+// Option configures a [Store].
 type Option func(*Store)
 
 // WithTable sets the table's name: lower-case letters, digits and underscores,

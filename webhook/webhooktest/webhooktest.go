@@ -1,6 +1,6 @@
-// Package webhooktest helps test webhook receivers. It makes signed deliveries
-// of every kind, and invalid deliveries of every sort, and has two batteries
-// of checks: [Run] for an HTTP handler and [RunStore] for a [webhook.Store].
+// Package webhooktest helps test webhook receivers. It creates signed
+// deliveries of every kind, creates invalid deliveries, and has two test
+// suites: [Run] for an HTTP handler and [RunStore] for a [webhook.Store].
 package webhooktest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// TB is the subset of [testing.TB] that the batteries use.
+// TB is the subset of [testing.TB] that [Run] and [RunStore] use.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -97,7 +97,7 @@ func Every() []Event {
 	return events
 }
 
-// NewID returns an id that was never used.
+// NewID returns a new unique id.
 func NewID() string {
 	id, err := uuid.NewRandom()
 	if err != nil { // without entropy no test can run
@@ -224,8 +224,8 @@ func Tampered(key gateway.Secret, signed, sent []byte) *http.Request {
 	return deliver(Sign(key, time.Now(), signed), sent)
 }
 
-// Again returns a copy of the delivery, as a retry of the gateway sends it.
-// Serving a request consumes its body; Again restores it.
+// Again returns a copy of the delivery, as the gateway sends it when it
+// retries. Serving a request consumes its body; Again restores it.
 func Again(r *http.Request) *http.Request {
 	again := r.Clone(r.Context())
 	if r.GetBody != nil {

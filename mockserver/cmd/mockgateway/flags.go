@@ -191,7 +191,7 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.addr, "addr", "127.0.0.1:4010", "`address` to listen on; with port 0, the system chooses a free port")
 	s.StringVar(&f.portFile, "port-file", "", "`file` to write host:port to once the gateway is ready; removed at startup and on exit")
 	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: which keys are accepted, sk_test_… or sk_live_…")
-	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: respond as the interface document says, or as the published gateway does")
+	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: respond as the interface document says, or as live gateways do")
 	s.StringVar(&f.profile, "profile", "", "gatewayprobe report `file`: respond as the probed gateway does, instead of -dialect, -lenient and -fee")
 	s.BoolVar(&f.lenient, "lenient", false, "accept transactions without products or buyer")
 	s.StringVar(&f.clock, "clock", "realtime", "`realtime|manual`: whether the virtual clock runs by itself")
