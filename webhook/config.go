@@ -110,7 +110,8 @@ type Config struct {
 	// ReadTimeout is the time limit for reading a body; default 10 s.
 	ReadTimeout time.Duration
 
-	// Logger gets ids, kinds and errors, never bodies; default [slog.Default].
+	// Logger gets ids, kinds and errors, never bodies; default [slog.Default]. A
+	// [Reconciler] also logs the references of your records.
 	Logger *slog.Logger
 	// Observe is called after every delivery and every run of a handler, on the
 	// goroutine of the delivery or the worker. It must be safe for concurrent use.

@@ -118,7 +118,7 @@ func NewReconciler(rx *Receiver, cfg ReconcilerConfig) (*Reconciler, error) {
 // Reconciliation is the result of a round.
 type Reconciliation struct {
 	Checked int // resources and references
-	Missing int // ids that the API does not have, and Absent references
+	Missing int // ids that the API does not have, which are logged, and Absent references
 	Failed  int // resources that could not be read, or whose event was not handled; the next round retries them
 	Found   int // events that no webhook had reported
 

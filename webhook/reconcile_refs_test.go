@@ -1,10 +1,13 @@
 package webhook_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +54,33 @@ func (u *unsure) round(t *testing.T, cfg webhook.ReconcilerConfig, open ...webho
 	sum, err := r.Once(t.Context())
 	require.NoError(t, err)
 	return sum
+}
+
+// TestRecordsThatTheAPIDoesNotHaveAreLogged: Run does not return the counts.
+func TestRecordsThatTheAPIDoesNotHaveAreLogged(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	var log strings.Builder
+	rx := receiver(t, webhook.Config{
+		Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: gw.Client(), Now: gw.Clock.Now, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	unsent := sent(gw, webhook.FamilyTransaction, "order-1")
+	require.NoError(t, gw.Clock.Advance(time.Hour))
+	for _, tc := range []struct {
+		open webhook.OpenResource
+		says string
+	}{
+		{webhook.OpenResource{Family: webhook.FamilyTransaction, ID: "tx_elsewhere"}, "no resource with the id in the records"},
+		{unsent, "there is no Absent function"},
+	} {
+		log.Reset()
+		sum, err := reconciler(t, rx, tc.open).Once(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, webhook.Reconciliation{Checked: 1, Missing: 1}, sum)
+		assert.Contains(t, log.String(), tc.says)
+		assert.Contains(t, log.String(), "family=transaction")
+		assert.Contains(t, log.String(), cmp.Or(tc.open.ID, "external_ref="+tc.open.ExternalRef))
+	}
 }
 
 func sent(gw *mockserver.Server, family webhook.Family, ref string) webhook.OpenResource {

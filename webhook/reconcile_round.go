@@ -104,8 +104,17 @@ func (ro *round) start(ctx context.Context, open OpenResource) error {
 }
 
 func (ro *round) failed(ctx context.Context, open OpenResource, err error) {
-	ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: a resource was not reconciled",
-		slog.String("family", string(open.Family)), slog.String("id", open.ID), errorAttr(err))
+	ro.warn(ctx, "webhook: a resource was not reconciled", open, errorAttr(err))
+}
+
+// warn logs which of the merchant's records an operator has to look at. Run
+// returns no Reconciliation, so what it counts is not seen otherwise.
+func (ro *round) warn(ctx context.Context, msg string, open OpenResource, attrs ...slog.Attr) {
+	which := []slog.Attr{slog.String("family", string(open.Family)), slog.String("id", open.ID)}
+	if open.ExternalRef != "" {
+		which = append(which, slog.String("external_ref", open.ExternalRef))
+	}
+	ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, msg, append(which, attrs...)...)
 }
 
 func (ro *round) add(one Reconciliation) {
@@ -139,6 +148,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 	switch {
 	case errors.Is(err, errUnknownResource):
 		one.Missing++
+		ro.warn(ctx, "webhook: the API has no resource with the id in the records: is it of another account or environment?", open)
 		return one, nil
 	case err != nil:
 		return fail(err)
@@ -377,6 +387,7 @@ func (ro *round) identified(ctx context.Context, open OpenResource) error {
 func (ro *round) absent(ctx context.Context, open OpenResource) Reconciliation {
 	one := Reconciliation{Checked: 1, Missing: 1}
 	if ro.cfg.Absent == nil {
+		ro.warn(ctx, "webhook: a create was not carried out, and there is no Absent function to send it again", open)
 		return one
 	}
 	if err := ro.cfg.Absent(ctx, open); err != nil {
