@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"testing"
 )
 
 // Missing is the value with which [Edit] removes a member.
@@ -12,7 +13,7 @@ const Missing = ""
 // Edit returns the JSON in body with the member at path, such as
 // "products[0].name", set to the JSON in value. All steps of the path but the last
 // must exist.
-func Edit(tb TB, body, path, value string) string {
+func Edit(tb testing.TB, body, path, value string) string {
 	tb.Helper()
 	root := parse(tb, []byte(body))
 	var v any

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"testing"
 )
 
 // Exchange returns the same response to every request and records the requests. Its
@@ -60,7 +61,7 @@ func (e *Exchange) Requests() []Request {
 }
 
 // Only returns the request, and fails the test unless there was exactly one.
-func (e *Exchange) Only(tb TB) Request {
+func (e *Exchange) Only(tb testing.TB) Request {
 	tb.Helper()
 	all := e.Requests()
 	if len(all) != 1 {
