@@ -107,7 +107,7 @@ func New(opts ...Option) (*Server, error) {
 	s.data.now, s.data.sender = s.clock.Now, s.sender
 	s.store = store.New(store.Config{
 		Clock:   s.clock,
-		IDs:     func(account string) store.IDs { return cfg.ids(account) },
+		IDs:     cfg.ids,
 		Outbox:  &s.data,
 		Dialect: cfg.dialect,
 		Sandbox: cfg.environment == Sandbox,

@@ -40,15 +40,9 @@ func Schedule() []time.Duration {
 	}
 }
 
-// Clock is the part of the virtual clock that the sender uses.
-type Clock interface {
-	Now() time.Time
-	Add(timers ...clock.Timer)
-}
-
 // Config configures a Sender. Clock and Wall are required.
 type Config struct {
-	Clock Clock
+	Clock *clock.Clock
 	// Wall returns wall time. It is used only to measure attempts and for the
 	// timestamps of signatures, which receivers compare with their own clocks.
 	Wall func() time.Time

@@ -43,7 +43,7 @@ func newMock(t *testing.T, change ...option) *mock {
 	t.Helper()
 	m := &mock{t: t}
 	m.clock = clock.New(clock.Config{Start: noon, Fire: func(timer clock.Timer) error { return m.store.Fire(timer) }})
-	sc := store.Config{Clock: m.clock, IDs: func(string) store.IDs { return ids.Seeded(1) }, Sandbox: true}
+	sc := store.Config{Clock: m.clock, IDs: func(string) *ids.Source { return ids.Seeded(1) }, Sandbox: true}
 	hc := httpapi.Config{Now: m.clock.Now, IDs: ids.Seeded(2)}
 	for _, c := range change {
 		c(&hc, &sc)

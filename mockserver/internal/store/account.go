@@ -6,6 +6,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
 
 // Account is a handle on the account of one API key.
@@ -51,7 +52,7 @@ type core struct {
 
 	mu   sync.RWMutex
 	data Data
-	ids  IDs
+	ids  *ids.Source
 	due  bool // a commit has set a timer that is already due
 }
 

@@ -42,7 +42,7 @@ func newWorld(change func(*store.Config)) *world {
 	w.clock = clock.New(clock.Config{Start: noon, Fire: func(t clock.Timer) error { return w.Fire(t) }})
 	cfg := store.Config{
 		Clock:   w.clock,
-		IDs:     func(string) store.IDs { return ids.Seeded(1) },
+		IDs:     func(string) *ids.Source { return ids.Seeded(1) },
 		Outbox:  w,
 		Sandbox: true,
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
 
 // State is the state of a store in a snapshot. Timers are saved with the clock.
@@ -54,9 +55,9 @@ func (s *Store) copy(then func()) (state State, err error) {
 }
 
 func (a *Account) state() (AccountState, error) {
-	ids, err := a.ids.MarshalBinary()
+	source, err := a.ids.MarshalBinary()
 	d := &a.data
-	return AccountState{Key: a.key, IDs: ids, Days: slices.Clone(d.Days), Records: engine.Change{
+	return AccountState{Key: a.key, IDs: source, Days: slices.Clone(d.Days), Records: engine.Change{
 		Transactions:  slices.Clone(d.Transactions.rows),
 		Customers:     slices.Clone(d.Customers.rows),
 		Transfers:     slices.Clone(d.Transfers.rows),
@@ -74,7 +75,7 @@ func (a *Account) state() (AccountState, error) {
 // Restore sets the store to a state. Accounts that are not in the state are emptied.
 // If it fails, the store is unchanged.
 func (s *Store) Restore(state State) error {
-	sources := make([]IDs, len(state.Accounts))
+	sources := make([]*ids.Source, len(state.Accounts))
 	for i, saved := range state.Accounts {
 		sources[i] = s.cfg.IDs(saved.Key)
 		if err := sources[i].UnmarshalBinary(saved.IDs); err != nil {
@@ -94,14 +95,14 @@ func (s *Store) Restore(state State) error {
 	return nil
 }
 
-func (a *Account) restore(saved AccountState, ids IDs) {
+func (a *Account) restore(saved AccountState, source *ids.Source) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	d := newData(0)
 	d.put(saved.Records)
 	d.Days = slices.Clone(saved.Days) // put has recorded the balance as one movement
 	a.fill(d)
-	a.ids = ids
+	a.ids = source
 }
 
 // fill replaces the content of the account.

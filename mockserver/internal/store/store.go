@@ -17,23 +17,9 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
-
-// Clock is the part of the virtual clock that the store uses.
-type Clock interface {
-	Now() time.Time
-	Add(timers ...clock.Timer)
-	Drop(match func(clock.Timer) bool)
-	RunDue() // fires the due timers
-}
-
-// IDs is an id generator whose state can be saved in a snapshot.
-type IDs interface {
-	engine.IDs
-	MarshalBinary() ([]byte, error)
-	UnmarshalBinary(state []byte) error
-}
 
 // Outbox receives every commit, in order and with the account's lock held. It must
 // not block for long and must not call the store.
@@ -61,9 +47,9 @@ type Commit struct {
 
 // Config configures a Store. Clock and IDs are required.
 type Config struct {
-	Clock   Clock
-	IDs     func(account string) IDs // returns the id generator of an account
-	Outbox  Outbox                   // nil saves and sends nothing
+	Clock   *clock.Clock
+	IDs     func(account string) *ids.Source // returns the id generator of an account
+	Outbox  Outbox                           // nil saves and sends nothing
 	Dialect spec.Dialect
 	Sandbox bool
 	AutoPay time.Duration
