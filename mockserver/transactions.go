@@ -3,6 +3,7 @@ package mockserver
 import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
 // Transactions simulates the payers and issuers of transactions: those of one
@@ -40,9 +41,7 @@ func (t Transactions) FailChallenge(id string) error {
 	return t.do("transactions/challenge/fail", id, engine.FailChallenge)
 }
 
-func (t Transactions) do(
-	control, id string, transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Refusal),
-) error {
+func (t Transactions) do(control, id string, transition store.Transition[engine.Transaction]) error {
 	_, refusal := t.scope.transaction(control, id).Transaction(id, transition)
 	return controlError(refusal)
 }

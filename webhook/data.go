@@ -233,7 +233,7 @@ func readSubscriptionData(o object) SubscriptionData {
 }
 
 func readChargeData(o object) *ChargeData {
-	c := &ChargeData{
+	return &ChargeData{
 		ID:             o.text("id"),
 		Status:         gateway.TransactionStatus(o.text("status")),
 		Amount:         o.amount("amount"),
@@ -243,9 +243,8 @@ func readChargeData(o object) *ChargeData {
 		ExternalRef:    o.text("external_ref", "externalRef"),
 		CreatedAt:      o.timestamp("created_at", "createdAt"),
 		PaidAt:         o.timestamp("paid_at", "paidAt"),
+		Extra:          o.rest(),
 	}
-	c.Extra = o.rest()
-	return c
 }
 
 // TransferEvent is an event of a transfer.
@@ -305,7 +304,7 @@ func readTransferData(o object) TransferData {
 	if inner, ok := o.object("object"); ok {
 		o.to = inner.to
 	}
-	d := TransferData{
+	return TransferData{
 		ID:            o.text("id"),
 		Status:        gateway.TransferStatus(o.text("status")),
 		Type:          o.text("type"),
@@ -314,9 +313,8 @@ func readTransferData(o object) TransferData {
 		NetAmount:     o.amount("net_amount", "netAmount"),
 		ExternalRef:   o.text("external_ref", "externalRef", "correlation_id", "correlationId"),
 		TransferredAt: o.timestamp("transferred_at", "transferredAt"),
+		Extra:         o.rest(),
 	}
-	d.Extra = o.rest()
-	return d
 }
 
 // typed reads the data of an event of family f. It returns an error if the
