@@ -1,6 +1,8 @@
 package mockserver
 
 import (
+	"cmp"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -30,19 +32,11 @@ func (s scope) with(control string, has func(*store.Data) bool) *store.Account {
 }
 
 func (s scope) find(has func(*store.Data) bool) *store.Account {
-	if !s.account.IsZero() {
-		return s.store.Account(s.account.Reveal())
+	key := s.account.Reveal()
+	if s.account.IsZero() {
+		key = cmp.Or(s.store.Owner(has), s.store.Accounts()[0]) // the default account is open from the start
 	}
-	var a *store.Account
-	for _, key := range s.store.Accounts() { // never empty: the default account is open from the start
-		a = s.store.Account(key)
-		found := false
-		a.View(func(d *store.Data) { found = has(d) })
-		if found {
-			break
-		}
-	}
-	return a
+	return s.store.Account(key)
 }
 
 // transaction returns the account that has a transaction; see with.

@@ -76,14 +76,10 @@ func (s *Server) seedFile(path string) error {
 	return err
 }
 
-func (s *Server) holdsResources() (found bool) {
-	for _, key := range s.store.Accounts() {
-		s.store.Account(key).View(func(d *store.Data) {
-			found = found || d.Transactions.Len()+d.Customers.Len()+d.Transfers.Len()+d.Subscriptions.Len()+d.Links.Len() > 0 ||
-				d.Integration != nil
-		})
-	}
-	return found
+func (s *Server) holdsResources() bool {
+	return s.store.Owner(func(d *store.Data) bool {
+		return d.Transactions.Len()+d.Customers.Len()+d.Transfers.Len()+d.Subscriptions.Len()+d.Links.Len() > 0 || d.Integration != nil
+	}) != ""
 }
 
 // seed creates a file's content in a copy of the server and, if all of it is

@@ -50,14 +50,7 @@ func (v *visit) find(slug string) bool {
 // owner returns the key of the account that has a link, or "". A buyer has no
 // credentials, so the slug identifies the account.
 func (p *Pages) owner(slug string) string {
-	for _, key := range p.cfg.Store.Accounts() {
-		found := false
-		p.cfg.Store.Account(key).View(func(d *store.Data) { found = d.Links.Get(slug) != nil })
-		if found {
-			return key
-		}
-	}
-	return ""
+	return p.cfg.Store.Owner(func(d *store.Data) bool { return d.Links.Get(slug) != nil })
 }
 
 // token returns the session token of the buyer's cookie.

@@ -130,6 +130,18 @@ func (s *Store) Accounts() []string {
 	return slices.Sorted(maps.Keys(s.accounts))
 }
 
+// Owner returns the key of an account that has something, or "" if none has it.
+func (s *Store) Owner(has func(*Data) bool) string {
+	for _, key := range s.Accounts() {
+		found := false
+		s.Account(key).View(func(d *Data) { found = has(d) })
+		if found {
+			return key
+		}
+	}
+	return ""
+}
+
 // StillApplies reports whether a timer still applies to the state of its resource.
 // Otherwise it is outdated: it changes nothing when it fires.
 func (s *Store) StillApplies(t clock.Timer) bool { return s.Account(t.Account).stillApplies(t) }
