@@ -39,11 +39,7 @@ func (v *visit) find(slug string) bool {
 	if v.key == "" {
 		return false
 	}
-	v.pages.cfg.Store.Account(v.key).View(func(d *store.Data) {
-		if l := d.Links.Get(slug); l != nil { // nil if the account was just reset
-			v.look(d, l, v.token())
-		}
-	})
+	v.load(slug, v.token())
 	return v.link != nil
 }
 
@@ -62,11 +58,11 @@ func (v *visit) token() string {
 	return c.Value
 }
 
-// again reloads the link and the session with a token after a change.
-func (v *visit) again(token string) {
+// load reads the link and the session with a token.
+func (v *visit) load(slug, token string) {
 	v.account().View(func(d *store.Data) {
 		v.session = nil
-		if l := d.Links.Get(v.link.Slug); l != nil {
+		if l := d.Links.Get(slug); l != nil { // nil if the account was just reset
 			v.look(d, l, token)
 		}
 	})
@@ -137,7 +133,7 @@ func (v *visit) open() bool {
 	if a.data.SessionToken != v.token() {
 		v.remember(a.data.SessionToken)
 	}
-	v.again(a.data.SessionToken)
+	v.load(v.link.Slug, a.data.SessionToken)
 	if v.session == nil { // the account was reset meanwhile
 		v.render(http.StatusNotFound, &page{State: "missing"})
 		return false
