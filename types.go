@@ -295,7 +295,7 @@ func (a Address) MarshalJSON() ([]byte, error) {
 
 // requests encodes documents and addresses without the copies that their
 // MarshalJSON methods make.
-var requests = wire.ParamsEncoder{
+var requests = wire.Encoder{
 	Options: jsonv2.JoinOptions(jsonv2.Deterministic(true), jsonv2.WithMarshalers(jsonv2.JoinMarshalers(
 		jsonv2.MarshalToFunc(func(enc *jsontext.Encoder, d *Document) error {
 			type plain Document

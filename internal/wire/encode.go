@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
 	"reflect"
 
@@ -16,15 +15,6 @@ var ordered = json.JoinOptions(json.Deterministic(true))
 // Encode returns the JSON of v, which may be of any type. A value that contains
 // itself is an error.
 func Encode(v any) ([]byte, error) { return json.Marshal(v, ordered) }
-
-// Append appends the result of [Encode] to b. After an error b is unchanged.
-func Append(b []byte, v any) ([]byte, error) {
-	buf := bytes.NewBuffer(b)
-	if err := json.MarshalWrite(buf, v, ordered); err != nil {
-		return b, err
-	}
-	return buf.Bytes(), nil
-}
 
 // Marshal encodes a result as the gateway does: empty nullable members are
 // null. The results' MarshalJSON methods use it, so that encoding/json gives

@@ -45,9 +45,6 @@ func TestEncodingAValueThatContainsItselfFails(t *testing.T) {
 	v.Left = v
 	_, err := wire.Encode(v)
 	require.Error(t, err)
-	kept, err := wire.Append([]byte("kept"), v)
-	require.Error(t, err)
-	assert.Equal(t, "kept", string(kept))
 	assert.False(t, wire.Finite(v))
 
 	slice := []any{nil}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -63,8 +65,11 @@ const (
 	ProblemJSON = "application/problem+json"
 )
 
+// bodies encodes the bodies of responses and webhooks.
+var bodies = wire.Encoder{Options: json.Deterministic(true)}
+
 // Marshal encodes a body; equal values have equal encodings.
-func Marshal(v any) ([]byte, error) { return wire.Encode(v) }
+func Marshal(v any) ([]byte, error) { return bodies.Encode(v) }
 
 // Write sends a response with a JSON body of one of the two content types.
 func Write(w http.ResponseWriter, status int, contentType string, body any) {
@@ -72,12 +77,12 @@ func Write(w http.ResponseWriter, status int, contentType string, body any) {
 	if !ok {
 		buf = new([]byte)
 	}
-	text, err := wire.Append((*buf)[:0], body)
+	text, err := bodies.Append((*buf)[:0], body)
 	if err != nil {
 		// Every view can be encoded; if one can't, it must not look like a
 		// success.
 		status = http.StatusInternalServerError
-		text = append(text, `{"title":"Internal Server Error","status":500}`...)
+		text = append((*buf)[:0], `{"title":"Internal Server Error","status":500}`...)
 	}
 	WriteText(w, status, contentType, text)
 	if cap(text) <= 1<<20 { // don't keep the buffer of a rare long response
