@@ -138,11 +138,14 @@ func (c *Clock) nowLocked() time.Time {
 // which they were added; a timer in the past is due immediately.
 func (c *Clock) Add(timers ...Timer) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.timers.count
 	for _, t := range timers {
 		c.timers.push(t)
 	}
-	c.mu.Unlock()
-	c.nudge()
+	if len(c.timers.items) > 0 && c.timers.items[0].seq >= known { // otherwise a running clock wakes early enough
+		c.nudge()
+	}
 }
 
 // Drop removes the timers that match, such as those of a deleted account.

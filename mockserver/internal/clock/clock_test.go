@@ -266,7 +266,12 @@ func TestARunningClock(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"minute@1m0s"}, r.fired())
 
-		time.Sleep(59 * time.Second)
+		r.Add(after(2*time.Hour, "two hours"), after(2*time.Minute, "two minutes")) // the clock sleeps until the hour
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"two minutes@2m0s"}, r.fired())
+
+		time.Sleep(58 * time.Second)
 		synctest.Wait()
 		assert.Equal(t, []string{"hour@1h0m0s"}, r.fired())
 		assert.Equal(t, start.Add(time.Hour), r.Now())
