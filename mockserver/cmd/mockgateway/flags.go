@@ -31,6 +31,7 @@ type config struct {
 	console  bool
 	manual   bool // the clock
 	options  []mockserver.Option
+	memory   int64 // limit in bytes
 	seed     string
 	seedFile string
 	health   bool // check a running gateway instead of starting one
@@ -219,7 +220,10 @@ func (f *flags) set() *flag.FlagSet {
 
 // config checks the flags and turns them into options.
 func (f *flags) config() (config, error) {
-	cfg := config{addr: f.addr, health: f.health, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console, manual: f.clock == "manual", seed: f.seed}
+	cfg := config{
+		addr: f.addr, health: f.health, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console,
+		manual: f.clock == "manual", memory: f.memory << 20, seed: f.seed,
+	}
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	for name, given := range map[string][]string{
 		"environment": {f.environment, "sandbox", "production"},

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"net/http"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,6 +56,17 @@ func TestTheProcessKeepsItsMemoryLimit(t *testing.T) {
 			assert.Less(t, g.resident(), 16+48, "MiB")
 		})
 	}
+}
+
+//nolint:paralleltest // the limit is the process's
+func TestGarbageIsCollectedWithinTwiceTheMemoryLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	restore := collectGarbage(100 << 20)
+	assert.Equal(t, int64(216<<20), debug.SetMemoryLimit(-1))
+	collectGarbage(math.MaxInt64)()
+	assert.Equal(t, int64(216<<20), debug.SetMemoryLimit(-1), "a lower limit remains")
+	restore()
+	assert.Equal(t, before, debug.SetMemoryLimit(-1))
 }
 
 // resident returns the memory of the process, in MiB.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -27,7 +28,8 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	if err := cfg.portFile.clear(); err != nil {
 		return err
 	}
-	gw, err := open(cfg.options) //nolint:contextcheck // a gateway outlives the call that makes it
+	defer collectGarbage(cfg.memory)()
+	gw, err := mockserver.New(cfg.options...) //nolint:contextcheck // a gateway outlives the call that makes it
 	if err != nil {
 		return err
 	}
@@ -46,11 +48,17 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	return err
 }
 
-// open starts the gateway. Most of what it reads from a data file stays in memory, so
-// it collects garbage less often until the file is read.
-func open(options []mockserver.Option) (*mockserver.Server, error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	return mockserver.New(options...)
+// collectGarbage makes the process collect garbage less often, as most of its memory
+// stays in use, and as often as needed to stay within twice the gateway's memory limit
+// and what the program itself needs. GOMEMLIMIT may set a lower limit.
+func collectGarbage(memory int64) (restore func()) {
+	limit := 2*min(memory, math.MaxInt64/4) + 16<<20
+	percent, before := debug.SetGCPercent(400), debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(before, limit))
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(before)
+	}
 }
 
 func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Writer) error {
