@@ -51,9 +51,19 @@ func TestTheEncoderMatchesTheJSONPackage(t *testing.T) {
 	boxed := own
 	boxed.Any = own
 	for _, v := range []any{
-		nil, "text", 7, 1.5, true, []string(nil), map[string]any{"b": 1, "a": own}, (*Embedded)(nil), []any{1, nil, &own, []Embedded{{}}},
-		own, &own, &boxed, dollars{3}, &dollars{4}, []dollars{{5}}, optioned{}, &optioned{Empty: []string{}, Big: 1}, struct{ Name string }{"n"},
-		fieldsOfAllSizes{}, &fieldsOfAllSizes{Pointer: &Embedded{}, Pointers: []*Embedded{nil, {}}, Map: map[string]int64{"b": 1, "a": 2}},
+		nil, "text", 7, 1.5, true, []string(nil),
+		map[string]any{"b": 1, "a": own},
+		(*Embedded)(nil),
+		[]any{1, nil, &own, []Embedded{{}}},
+		own, &own, &boxed,
+		dollars{3},
+		&dollars{4},
+		[]dollars{{5}},
+		optioned{},
+		&optioned{Empty: []string{}, Big: 1},
+		struct{ Name string }{"n"},
+		fieldsOfAllSizes{},
+		&fieldsOfAllSizes{Pointer: &Embedded{}, Pointers: []*Embedded{nil, {}}, Map: map[string]int64{"b": 1, "a": 2}},
 	} {
 		want, err := json.Marshal(v, e.Options)
 		require.NoError(t, err)
