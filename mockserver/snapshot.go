@@ -157,10 +157,12 @@ func (s *Server) accepts(snap snapshot) error {
 	switch {
 	case snap.Version != snapshotVersion:
 		return fmt.Errorf("%w: version %d", ErrSnapshot, snap.Version)
-	case snap.Dialect != dialect || snap.Mixture != mixture:
-		return fmt.Errorf("%w: the dialects differ", ErrSnapshot)
+	case snap.Mixture != mixture:
+		return fmt.Errorf("%w: it is of a gateway with another profile", ErrSnapshot)
+	case snap.Dialect != dialect:
+		return fmt.Errorf("%w: it is of the dialect %s, and this gateway has %s", ErrSnapshot, snap.Dialect, dialect)
 	case snap.Environment != s.settings.environment:
-		return fmt.Errorf("%w: the environments differ", ErrSnapshot)
+		return fmt.Errorf("%w: it is of the environment %s, and this gateway has %s", ErrSnapshot, snap.Environment, s.settings.environment)
 	}
 	return nil
 }

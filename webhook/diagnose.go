@@ -277,7 +277,7 @@ func (x *examination) searchContents() bool {
 					x.prove(key, s, &Finding{
 						Cause:  CauseSignedContent,
 						Detail: "What was signed is " + c.name + ".",
-						Fix:    `Sign the timestamp, a dot and the body: HMAC-SHA256(secret, timestamp + "." + body), as Sign does.`,
+						Fix:    `Sign the timestamp, a dot and the body: HMAC-SHA256(secret, timestamp + "." + body), as webhook.Sign does in Go.`,
 					})
 					return true
 				}

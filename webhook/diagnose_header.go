@@ -60,7 +60,7 @@ func malformedSignature(what string) Finding {
 	return Finding{
 		Cause:  CauseMalformedSignature,
 		Detail: what,
-		Fix:    "Pass the header on as it arrived. If you make the signature yourself, write " + aSignature + ", as Sign does.",
+		Fix:    "Pass the header on as it arrived. If you make the signature yourself, write " + aSignature + ", as webhook.Sign does in Go.",
 	}
 }
 

@@ -127,8 +127,8 @@ type deliveryView struct {
 	ResourceID     string        `json:"resource_id"`
 	Endpoint       string        `json:"endpoint"` // an endpoint's id, notify_url, webhookUrl, pixWebhookUrl or ""
 	URL            string        `json:"url"`
-	Attempt        int           `json:"attempt"` // how many were made
-	Status         string        `json:"status"`
+	Attempt        int           `json:"attempt"`         // how many were made
+	Status         string        `json:"status"`          // pending, delivered, failed, held, dropped or no_endpoint
 	ResponseStatus int           `json:"response_status"` // of the latest attempt; 0 without a response
 	CreatedAt      respond.Stamp `json:"created_at"`
 	NextAttemptAt  respond.Stamp `json:"next_attempt_at"`

@@ -112,7 +112,8 @@ func (d *document) result(s admin.Shape) *schema {
 	switch _, anything := s.Out.(map[string]any); {
 	case s.Out == nil:
 		data = &schema{
-			Type: oneOrAll{"object"}, Required: []string{"id"}, Properties: named[*schema]{{"id", text("string")}},
+			Type: oneOrAll{"object"}, Required: []string{"id", "status"},
+			Properties:  named[*schema]{{"id", text("string")}, {"status", text("string")}},
 			Description: "The resource as its read endpoint returns it; see openapi.json.", Additional: jsontext.Value("true"),
 		}
 	case anything:
