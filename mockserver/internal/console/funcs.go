@@ -18,6 +18,7 @@ func functions() template.FuncMap {
 		"readable": readable,
 		"short":    short,
 		"state":    func(s string) string { return "state-" + tone(s) },
+		"code":     codeOf,
 		"ms":       func(d time.Duration) string { return d.Round(10 * time.Microsecond).String() },
 		"indent":   indented,
 		"form":     form,

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -98,6 +99,19 @@ func (rq *request) request() (*view, error) {
 		data.Broken = brokenRules(e)
 	}
 	return &view{Title: fmt.Sprintf("Request %d", e.ID), Section: "/requests", Template: "request", Data: data}, nil
+}
+
+// codeOf returns the code of an error response, "" if it has none.
+func codeOf(e journal.Entry) string {
+	if e.Status < http.StatusBadRequest {
+		return ""
+	}
+	var body struct {
+		Code  string `json:"code"`
+		Error string `json:"error"` // of a coded body
+	}
+	_ = json.Unmarshal([]byte(e.Response), &body) // a proxy's page is no JSON
+	return cmp.Or(body.Code, body.Error)
 }
 
 // brokenRules pairs the errors of a response with the values in the request.
