@@ -42,7 +42,7 @@ type faultBody struct {
 func (p *Plane) addFault(c *call, in faultBody) (any, error) {
 	f, err := faults.Parse(in.Fault)
 	if err != nil {
-		return nil, invalid("fault: %v", err)
+		return nil, invalid("%v", err) // it begins with the fault
 	}
 	f.Account, f.On = c.key, in.On
 	for name, given := range map[string]*int{"times": in.Times, "nth": in.Nth} {
