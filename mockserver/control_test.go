@@ -626,8 +626,12 @@ func TestAuthenticationOfTheControlPlane(t *testing.T) {
 	}
 	resp := plane{t: t, gw: gw}.raw(http.MethodPut, "/endpoints", "") //nolint:bodyclose // closed by its Cleanup
 	assert.Equal(t, "POST, GET", resp.Header.Get("Allow"))
-	status, _ := plane{t: t, gw: gw}.call(http.MethodGet, "/", "")
+	status, v := plane{t: t, gw: gw}.call(http.MethodGet, "/", "")
 	assert.Equal(t, http.StatusNotFound, status)
+	assert.Contains(t, v["detail"], "/__mock/openapi-control.json", "it says where the calls are described")
+	status, v = plane{t: t, gw: gw, key: "my-key"}.call(http.MethodPost, "/reset", "")
+	assert.Equal(t, http.StatusUnauthorized, status)
+	assert.Contains(t, v["detail"], "begin with sk_test_", "it says which keys are accepted")
 	status, _ = plane{t: t, gw: gw}.call(http.MethodPost, "/faults", `{"fault":"`+strings.Repeat("x", 1<<20)+`"}`)
 	assert.Equal(t, http.StatusRequestEntityTooLarge, status)
 }

@@ -147,7 +147,9 @@ func TestCheckoutControls(t *testing.T) {
 	slug := path.Base(link.URL)
 	session, err := client.CheckoutSessions.Open(t.Context(), slug)
 	require.NoError(t, err)
-	conflict(t, gw.Checkout.Pay(slug))
+	err = gw.Checkout.Pay(slug)
+	conflict(t, err)
+	require.ErrorContains(t, err, "PATCH /v2/checkout/{slug}/session", "it says how to make one ready")
 	_, err = client.CheckoutSessions.Update(t.Context(), slug, session.SessionToken, gateway.CheckoutSessionParams{
 		Buyer:         gateway.CheckoutBuyer{Name: "Ana Souza", Email: "ana@example.com"},
 		PaymentMethod: gateway.Pix,
