@@ -26,7 +26,7 @@ func TestEachRefundIsMadeOnce(t *testing.T) {
 	}
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
-	assert.Contains(t, out.String(), "return-1: found applied")
-	assert.Contains(t, out.String(), "return-2: no sign that it was applied")
+	assert.Contains(t, out.String(), "return-1: a read shows that it was applied")
+	assert.Contains(t, out.String(), "return-2: a read does not show that it was applied")
 	assert.Contains(t, out.String(), "the gateway's books and the shop's agree")
 }

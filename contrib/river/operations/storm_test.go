@@ -33,7 +33,7 @@ const (
 // it, after the response and before the commit, and an operator refunds by
 // hand. The gateway's own books must show each operation once, and the
 // handlers' table must agree with them.
-func TestWorkersThatAreKilledMoveNoCentTwice(t *testing.T) {
+func TestKilledWorkersNeverMoveMoneyTwice(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []string{"document", "live"} {
 		t.Run(dialect, func(t *testing.T) {
@@ -45,9 +45,9 @@ func TestWorkersThatAreKilledMoveNoCentTwice(t *testing.T) {
 	}
 }
 
-// With the naive loop the same load moves money twice, which proves that the
-// faults are harmful.
-func TestTheLoopThatMerchantsWriteMovesMoneyTwice(t *testing.T) {
+// The naive loop must move money twice under the same load: otherwise the faults
+// are harmless and the test above proves nothing.
+func TestANaiveLoopMovesMoneyTwice(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, false, true)
 	s.run()
