@@ -2,7 +2,7 @@
 // one file each. The receiver is always the same; only the line that passes the
 // request to it differs.
 //
-// Two things hold for all of them. Nothing may read, decode or decompress the
+// Two rules apply to all of them. Nothing may read, decode or decompress the
 // body before the receiver does, because the signature covers the bytes that
 // arrived. And the route needs no session, no CSRF token and no login: the
 // signature proves the sender.
