@@ -347,7 +347,7 @@ func TestHostileInput(t *testing.T) {
 
 // The page works with the keyboard alone, and focus moves to where the buyer
 // must act.
-func TestTheKeyboardIsEnough(t *testing.T) {
+func TestTheKeyboardAloneIsEnough(t *testing.T) {
 	t.Parallel()
 	s := newSeller(t, `{"amount":4990,"payment_methods":["pix"]}`)
 	p := s.visit(device{})
