@@ -28,7 +28,7 @@ const (
 )
 
 // Event is something that happened in the gateway. It is masked: no key,
-// token, document or card data. Only the pointer for its type is set.
+// token, document or card data. Only the field for its Type is set.
 type Event struct {
 	Seq     uint64 // counts the server's events; numbers may be skipped
 	Type    EventType
