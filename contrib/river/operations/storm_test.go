@@ -29,7 +29,7 @@ const (
 )
 
 // Workers on one database carry out operations of every kind. Meanwhile the mock
-// server injects every fault, the workers are killed before the request, after
+// gateway injects every fault, the workers are killed before the request, after
 // it, after the response and before the commit, and an operator refunds by
 // hand. The gateway's own books must show each operation once, and the
 // handlers' table must agree with them.
@@ -165,7 +165,7 @@ func (s *outboxStorm) left() (n int) {
 	return n
 }
 
-// addFaults turns on every fault of the mock server.
+// addFaults turns on every fault of the mock gateway.
 func (s *outboxStorm) addFaults() {
 	writes := []mockserver.Fault{
 		mockserver.LoseResponse(), mockserver.Truncate(), mockserver.EmptyBody(), mockserver.BadJSON(), mockserver.ResetBefore(),
