@@ -21,9 +21,9 @@ const Path = "/webhooks/gateway"
 // Shop is the merchant's code that the receiver's handlers call.
 type Shop interface {
 	// Paid ships the order e.CorrelationID if e.Data has its amount and currency.
-	// It returns an error if the order does not exist yet, so that the event
-	// is retried, and may be called again for the same payment after a crash,
-	// see [webhook.OnTransaction].
+	// If the order does not exist yet, it returns an error, so that the event is
+	// retried. It may be called again for the same payment after a crash; see
+	// [webhook.OnTransaction].
 	Paid(ctx context.Context, e *webhook.TransactionEvent) error
 	// Refunded cancels the order, in full or in part.
 	Refunded(ctx context.Context, e *webhook.TransactionEvent) error

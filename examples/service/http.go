@@ -16,7 +16,7 @@ import (
 )
 
 // requestTime limits a request, including its calls to the gateway. A create
-// that it interrupts has an unknown outcome, which the reconciler settles.
+// that it interrupts has an unknown outcome, which the reconciler resolves.
 const requestTime = 40 * time.Second
 
 const maxBody = 64 << 10

@@ -196,8 +196,8 @@ func (w *walker) advance(by string) {
 	w.call(http.MethodPost, "/__mock/clock/advance", `{"by":"`+by+`"}`)
 }
 
-// golden returns the request in a golden file, with some fields replaced. Its
-// reference gets a new value, so that none is used twice.
+// golden returns the request in a golden file, with some fields replaced and
+// without its reference, so that none is used twice.
 func (w *walker) golden(file string, members ...any) string {
 	w.t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "testdata", filepath.FromSlash(file)+".request.json"))
