@@ -183,7 +183,7 @@ func (s *stage) show(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.Printf("refunded of order-%d at the gateway: %s", i+1, gateway.FormatAmount(tx.RefundedAmount, tx.Currency))
+		s.Printf("order-%d: the gateway refunded %s", i+1, gateway.FormatAmount(tx.RefundedAmount, tx.Currency))
 	}
 	return nil
 }

@@ -159,7 +159,7 @@ func (s *shop) miss(ctx context.Context) error {
 	if err := s.mock.Wait(ctx); err != nil {
 		return err
 	}
-	s.Printf("The books still have them as pending.")
+	s.Printf("In the books they are still pending.")
 	return s.expect(map[string]gateway.TransactionStatus{
 		"noticed": gateway.TransactionPaid, "missed": gateway.TransactionPending,
 		"expired": gateway.TransactionPending, "refused": gateway.TransactionPending,

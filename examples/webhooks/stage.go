@@ -280,7 +280,7 @@ func (s *stage) audit(ctx context.Context) error {
 		return err
 	}
 	found := compare(s.paid, booked)
-	s.Printf("deliveries: %d returned 200 (%d of them redeliveries), %d reached no process, %d with an invalid signature were rejected",
+	s.Printf("deliveries: %d returned 200 (%d of them repeats), %d reached no process, %d with an invalid signature were rejected",
 		s.front.taken.Load(), s.front.taken.Load()-int64(len(s.paid)), s.front.failed.Load(), s.front.denied.Load())
 	s.Printf("the gateway was paid %d times, the ledger has %d payments", len(s.paid), found.rows)
 	s.Printf("lost %d, doubled %d, wrong amounts %d, forged %d, dead letters %d",
