@@ -4,7 +4,7 @@
 //	cd examples/webhooks && go run .
 //
 // The shop's receiver, in receiver.go, is what a merchant would write; it runs
-// as a process of its own. The rest sets up the demonstration: the mock
+// in its own process. The rest sets up the demonstration: the mock
 // gateway, the process that is killed, and the audit.
 package main
 
