@@ -300,7 +300,7 @@ func (p SubscriptionUpdateParams) Validate() error { return validate(p, spec.Sub
 // SubscriptionCancelParams is the body of POST /v2/subscriptions/{id}/cancel;
 // the zero value is valid.
 type SubscriptionCancelParams struct {
-	// Reason is free text according to the interface document. Published gateways
+	// Reason is free text according to the interface document. Live gateways
 	// reject everything but the texts of the [CancellationReason] constants, such
 	// as "user_requested", their default.
 	Reason string `json:"reason,omitzero"`

@@ -9,8 +9,9 @@ import (
 	"github.com/gateway-go/gateway/internal/profile"
 )
 
-// Profile has a gateway's readings of the rows of docs/assumptions.md, by their ids;
-// see [Result.Reading]. Missing rows are read as in the document dialect.
+// Profile records how a gateway behaves in the rows of docs/assumptions.md: the
+// [Result.Reading] of each, by the row's id. A missing row counts as in the
+// document dialect.
 type Profile struct {
 	Name     string            `json:"name"` // the gateway that was probed
 	Readings map[string]string `json:"readings"`
@@ -27,7 +28,7 @@ func (r *Report) Profile() Profile {
 	return p
 }
 
-// ReadProfile reads a profile, or a report as its profile, from JSON.
+// ReadProfile reads a profile, or the profile of a report, from JSON.
 func ReadProfile(text []byte) (Profile, error) {
 	var file struct {
 		Name     string            `json:"name"`
@@ -70,8 +71,8 @@ func DocumentProfile() Profile {
 // LiveProfile is the live dialect.
 func LiveProfile() Profile { return Profile{Name: live, Readings: profile.Dialect(true)} }
 
-// NotReproduced lists the rows whose reading the mock gateway has no setting for, so
-// that mockserver.WithProfile ignores them.
+// NotReproduced lists the rows for whose reading the mock gateway has no setting.
+// mockserver.WithProfile ignores them.
 func (p Profile) NotReproduced() []string {
 	_, without, _ := profile.Read(p.Readings) // the user of the profile checks for unknown rows
 	return without

@@ -25,7 +25,7 @@ type Report struct {
 	Results  []Result  `json:"results"`  // in the order of docs/assumptions.md
 }
 
-// Verdict is the conclusion of a run about a row.
+// Verdict is the result of a run for a row.
 type Verdict string
 
 // The verdicts.
@@ -80,8 +80,8 @@ func (r *Report) Count(v Verdict) int {
 	return n
 }
 
-// Summary is a result in one line without its claim: the difference, or why the
-// probe can't tell.
+// Summary returns the result in one line without its claim: the difference, or
+// why the probe can't tell.
 func (r Result) Summary() string {
 	switch r.Verdict {
 	case CannotTell:

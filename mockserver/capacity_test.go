@@ -61,7 +61,7 @@ func TestWaitingFaultsAreLimited(t *testing.T) {
 	status, problem := p.call(http.MethodPost, "/faults", fault)
 	assert.Equal(t, http.StatusConflict, status)
 	assert.Equal(t, "TOO_MANY_FAULTS", problem["code"])
-	require.ErrorContains(t, gw.Webhooks.Drop("transaction.paid"), "1000 waiting faults")
+	require.ErrorContains(t, gw.Webhooks.Drop("transaction.paid"), "1000 pending faults")
 
 	gw.Faults.Clear()
 	require.NoError(t, gw.Webhooks.Drop("transaction.paid"))

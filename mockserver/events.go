@@ -15,20 +15,20 @@ type EventType string
 
 // The types of events.
 const (
-	EventRequest    EventType = events.TypeRequest    // a response was sent: Event.Request
+	EventRequest    EventType = events.TypeRequest    // a request got its response, or its connection broke: Event.Request
 	EventControl    EventType = events.TypeControl    // a call of the control plane changed something or was rejected: Event.Request
 	EventTransition EventType = events.TypeTransition // a resource was created or changed its status: Event.Transition
 	EventTimer      EventType = events.TypeTimer      // a timer fired: Event.Timer
 	EventWebhook    EventType = events.TypeWebhook    // a webhook is about to be sent: Event.Webhook
-	EventDelivery   EventType = events.TypeDelivery   // an attempt to deliver it was made: Event.Delivery
+	EventDelivery   EventType = events.TypeDelivery   // an attempt to deliver a webhook was made, or the delivery is held: Event.Delivery
 	EventClock      EventType = events.TypeClock      // the virtual clock was advanced: Event.Clock
-	EventFault      EventType = events.TypeFault      // a fault was added, removed or hit: Event.Fault
+	EventFault      EventType = events.TypeFault      // a fault was added, removed or hit, or the gateway went down or up: Event.Fault
 	EventReset      EventType = events.TypeReset      // an account was reset, a snapshot restored, or a seed file applied: Event.Reset
 	EventLost       EventType = events.TypeLost       // events are missing: Event.Lost
 )
 
 // Event is something that happened in the gateway. It is masked: no key,
-// token, document or card data. Only the pointer for its type is set.
+// token, document or card data. Only the field for its Type is set.
 type Event struct {
 	Seq     uint64 // counts the server's events; numbers may be skipped
 	Type    EventType

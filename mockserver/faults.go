@@ -116,7 +116,7 @@ func (f Fault) Latency(d time.Duration) Fault {
 }
 
 // Applied executes the request before [Status], [HTMLPage] or
-// [HangUntilTimeout] replace its response.
+// [HangUntilTimeout] replaces its response.
 func (f Fault) Applied() Fault {
 	f.fault.Applied = true
 	return f
@@ -184,7 +184,7 @@ func (f Faults) Add(list ...Fault) error {
 // [Webhooks.ClearFaults] removes them.
 func (f Faults) Clear() { f.set.Clear(f.account.Reveal(), false) }
 
-// FaultReport is a fault with its matches and hits.
+// FaultReport is a fault with its numbers of matches and hits.
 type FaultReport struct {
 	Fault Fault
 	Seen  int // number of matching requests or webhooks

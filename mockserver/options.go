@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Dialect is one of the two readings of the interface.
+// Dialect is one of the two variants of the interface.
 type Dialect uint8
 
 // The dialects; docs/assumptions.md lists what differs.
@@ -119,8 +119,8 @@ func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = &seed } 
 // 9599; default 2027-01-04T12:00:00Z.
 func WithStart(t time.Time) Option { return func(s *settings) { s.start = t } }
 
-// WithDialect chooses the reading of the interface. Run your tests with both:
-// published gateways reject some requests that the document allows.
+// WithDialect sets the dialect of the interface. Run your tests with both: live
+// gateways reject some requests that the document allows.
 func WithDialect(d Dialect) Option {
 	return func(s *settings) {
 		switch d {
@@ -149,7 +149,7 @@ func WithProfile(p gatewayprobe.Profile) Option {
 	}
 }
 
-// WithEnvironment chooses the environment.
+// WithEnvironment sets the environment.
 func WithEnvironment(e Environment) Option { return func(s *settings) { s.environment = e } }
 
 // WithLenient accepts transactions without products or buyer.

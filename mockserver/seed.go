@@ -25,7 +25,7 @@ import (
 // maxSeed is the maximum size of a seed file in bytes.
 const maxSeed = 16 << 20
 
-// WithSeedFile fills a new gateway with the content of a file; see
+// WithSeedFile creates the resources in a file when the gateway starts; see
 // [Server.Seed]. If the gateway's data file (see [WithDataFile]) already has
 // resources, nothing is changed and [Server.Seeded] returns nil.
 func WithSeedFile(path string) Option { return func(s *settings) { s.seedFile = path } }

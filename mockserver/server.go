@@ -1,4 +1,4 @@
-// Package mockserver is a complete payment gateway in memory, with every
+// Package mockserver is a complete in-memory payment gateway, with every
 // endpoint, state and rule of the interface. Use it inside a Go test without a
 // socket, as an [http.Handler], or from any language as the binary
 // mockgateway.

@@ -35,7 +35,7 @@ type snapshot struct {
 }
 
 // Snapshot returns the state of the gateway: accounts, clock, timers, webhooks
-// and their receivers, and the state of the id sources, but not the journal,
+// and their receivers, and the state of the id generators, but not the journal,
 // the faults or in-memory handlers. It waits for deliveries; no request may be
 // running.
 //

@@ -28,8 +28,8 @@ func (s Subscriptions) Revoke(id string) error {
 	return s.do("subscriptions/revoke", id, engine.RevokeSubscription)
 }
 
-// FailNextCharges makes the next count charges fail, including retries; 0
-// cancels it.
+// FailNextCharges makes the next count charges fail, including retries. A
+// count of 0 cancels the remaining failures.
 func (s Subscriptions) FailNextCharges(id string, count int) error {
 	return s.do("subscriptions/fail-next", id, func(env engine.Env, r *engine.Subscription) (engine.Change, *engine.Refusal) {
 		return engine.FailNextCharges(env, r, max(count, 0))

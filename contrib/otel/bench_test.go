@@ -53,7 +53,7 @@ func BenchmarkCall(b *testing.B) {
 
 const calls = 20
 
-// batch makes so few calls that most batches finish without being preempted.
+// batch makes few calls, so that most batches finish without being preempted.
 func batch(ctx context.Context, call func(context.Context)) time.Duration {
 	began := time.Now()
 	for range calls {

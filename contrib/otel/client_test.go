@@ -33,8 +33,8 @@ func charge() gateway.TransactionParams {
 	}
 }
 
-// lost is a network that loses the response to the first POST or PUT, which
-// the gateway applies.
+// lost returns a network that loses the response to the first request with a
+// method. The gateway applies the request.
 func lost(method string) func(http.RoundTripper) http.RoundTripper {
 	return first(method, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)

@@ -9,7 +9,7 @@
 // Names and attributes follow version 1.43.0 of the semantic conventions where
 // it defines one; the README lists them all. No attribute holds a key, a
 // document, an e-mail address, a body, an error's text or a URL: spans and
-// metrics have the names of operations, path templates, outcomes and, in spans
+// metrics contain the names of operations, path templates, outcomes and, in spans
 // only, the ids of webhook events, their resources and requests.
 package otelgateway
 

@@ -11,25 +11,25 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-func main() { tale.Main("checkout", run) }
+func main() { demo.Main("checkout", run) }
 
-func run(ctx context.Context, t *tale.Teller) error {
+func run(ctx context.Context, out *demo.Printer) error {
 	mock, err := mockserver.New()
 	if err != nil {
 		return err
 	}
 	defer mock.Close() //nolint:errcheck // nothing listens
-	c := &checkout{Teller: t, mock: mock, client: mock.Client()}
-	return tale.Steps(ctx, c.link, c.open, c.resume, c.fill, c.pay, c.expire)
+	c := &checkout{Printer: out, mock: mock, client: mock.Client()}
+	return demo.Steps(ctx, c.link, c.open, c.resume, c.fill, c.pay, c.expire)
 }
 
 // checkout is a shop and one of its buyers.
 type checkout struct {
-	*tale.Teller
+	*demo.Printer
 
 	mock   *mockserver.Server
 	client *gateway.Client
@@ -48,7 +48,7 @@ func (c *checkout) link(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Say("an amount   %s", donation.URL)
+	c.Printf("an amount   %s", donation.URL)
 	shop, err := c.client.CheckoutLinks.Create(ctx, gateway.CheckoutLinkParams{
 		Title: "Coffee of the month",
 		Products: []gateway.CheckoutProduct{
@@ -62,7 +62,7 @@ func (c *checkout) link(ctx context.Context) error {
 		return err
 	}
 	c.slug = shop.Slug()
-	c.Say("products    %s", shop.URL)
+	c.Printf("products    %s", shop.URL)
 	return nil
 }
 
@@ -74,10 +74,10 @@ func (c *checkout) open(ctx context.Context) error {
 		return err
 	}
 	for _, item := range session.Items {
-		c.Say("%d × %-28s %12s", item.Quantity, item.Name, gateway.FormatAmount(item.Price, item.Currency))
+		c.Printf("%d × %-28s %12s", item.Quantity, item.Name, gateway.FormatAmount(item.Price, item.Currency))
 	}
-	c.Say("    %-28s %12s", "to pay", gateway.FormatAmount(session.Link.Amount, session.Link.Currency))
-	c.Say("session token %s, until %s", session.SessionToken, session.ExpiresAt.Format(time.TimeOnly))
+	c.Printf("    %-28s %12s", "to pay", gateway.FormatAmount(session.Link.Amount, session.Link.Currency))
+	c.Printf("session token %s, until %s", session.SessionToken, session.ExpiresAt.Format(time.TimeOnly))
 	if session.Resumed || session.Link.Amount != 15_470 {
 		return fmt.Errorf("a new session for 15470 cents was expected, got resumed=%t and %d", session.Resumed, session.Link.Amount)
 	}
@@ -95,7 +95,7 @@ func (c *checkout) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Say("resumed       %t", session.Resumed)
+	c.Printf("resumed       %t", session.Resumed)
 	if !session.Resumed {
 		return errors.New("the session should have been resumed")
 	}
@@ -116,7 +116,7 @@ func (c *checkout) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Say("session       %s, pays by %s", state.Status, state.SelectedPaymentMethod)
+	c.Printf("session       %s, pays by %s", state.Status, state.SelectedPaymentMethod)
 	if state.Status != gateway.SessionReady {
 		return fmt.Errorf("the session should be ready, it is %s", state.Status)
 	}
@@ -137,12 +137,12 @@ func (c *checkout) pay(ctx context.Context) error {
 		return fmt.Errorf("one paid transaction was expected, got %d", len(page.Items))
 	}
 	tx := page.Items[0]
-	c.Say("transaction   %s, %s by %s", tx.Status, gateway.FormatAmount(tx.Amount, tx.Currency), tx.Method)
+	c.Printf("transaction   %s, %s by %s", tx.Status, gateway.FormatAmount(tx.Amount, tx.Currency), tx.Method)
 	session, err := c.client.CheckoutSessions.Open(ctx, c.slug) // the next buyer
 	if err != nil {
 		return err
 	}
-	c.Say("link          %s, used %d time(s)", session.Link.Status, session.Link.UsedCount)
+	c.Printf("link          %s, used %d time(s)", session.Link.Status, session.Link.UsedCount)
 	if session.Link.UsedCount != 1 {
 		return fmt.Errorf("the link should have been used once, it was used %d times", session.Link.UsedCount)
 	}
@@ -160,6 +160,6 @@ func (c *checkout) expire(ctx context.Context) error {
 	if !errors.Is(err, gateway.ErrRetired) {
 		return fmt.Errorf("an expired session should be gone (410), got %w", err)
 	}
-	c.Say("%s", err)
+	c.Printf("%s", err)
 	return nil
 }

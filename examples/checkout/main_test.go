@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 )
 
 func TestCheckout(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
+	require.NoError(t, run(t.Context(), demo.New(&out)), out.String())
 	for _, want := range []string{
 		"session token [redacted]",
 		"resumed       true",

@@ -7,8 +7,8 @@ import (
 	"github.com/labstack/echo/v5"
 )
 
-// Echo mounts the receiver in an echo instance. Keep the Decompress and
-// BodyDump middlewares away from this route.
+// Echo mounts the receiver in an echo instance. Don't use the Decompress
+// or BodyDump middleware on this route.
 func Echo(rx *webhook.Receiver) http.Handler {
 	e := echo.New()
 	e.POST(Path, echo.WrapHandler(rx))

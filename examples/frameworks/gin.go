@@ -7,8 +7,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Gin mounts the receiver in a gin engine. A middleware that calls
-// ShouldBind or GetRawData before it leaves no body to verify.
+// Gin mounts the receiver in a gin engine. Middleware that calls
+// ShouldBind or GetRawData on this route leaves no body to verify.
 func Gin(rx *webhook.Receiver) http.Handler {
 	engine := gin.New()
 	engine.POST(Path, gin.WrapH(rx))

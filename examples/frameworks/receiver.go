@@ -2,7 +2,7 @@
 // one file each. The receiver is always the same; only the line that passes the
 // request to it differs.
 //
-// Two things hold for all of them. Nothing may read, decode or decompress the
+// Two rules apply to all of them. Nothing may read, decode or decompress the
 // body before the receiver does, because the signature covers the bytes that
 // arrived. And the route needs no session, no CSRF token and no login: the
 // signature proves the sender.
@@ -21,9 +21,9 @@ const Path = "/webhooks/gateway"
 // Shop is the merchant's code that the receiver's handlers call.
 type Shop interface {
 	// Paid ships the order e.CorrelationID if e.Data has its amount and currency.
-	// It returns an error if the order does not exist yet, so that the event
-	// is retried, and may be called again for the same payment after a crash,
-	// see [webhook.OnTransaction].
+	// If the order does not exist yet, it returns an error, so that the event is
+	// retried. It may be called again for the same payment after a crash; see
+	// [webhook.OnTransaction].
 	Paid(ctx context.Context, e *webhook.TransactionEvent) error
 	// Refunded cancels the order, in full or in part.
 	Refunded(ctx context.Context, e *webhook.TransactionEvent) error

@@ -12,17 +12,17 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-func main() { tale.Main("legacy", run) }
+func main() { demo.Main("legacy", run) }
 
 // cutoff is when the card tokenization was retired, by the gateway's clock.
 func cutoff() time.Time { return time.Date(2026, time.August, 1, 3, 0, 0, 0, time.UTC) }
 
-func run(ctx context.Context, t *tale.Teller) error {
+func run(ctx context.Context, out *demo.Printer) error {
 	mock, err := mockserver.New(mockserver.WithStart(cutoff().Add(-time.Hour)))
 	if err != nil {
 		return err
@@ -34,13 +34,13 @@ func run(ctx context.Context, t *tale.Teller) error {
 	if err != nil {
 		return err
 	}
-	o := &old{Teller: t, mock: mock, v1: v1}
-	return tale.Steps(ctx, o.integrate, o.charge, o.pay, o.tokenize, o.retire)
+	o := &old{Printer: out, mock: mock, v1: v1}
+	return demo.Steps(ctx, o.integrate, o.charge, o.pay, o.tokenize, o.retire)
 }
 
 // old is a merchant with a v1 account.
 type old struct {
-	*tale.Teller
+	*demo.Printer
 
 	mock    *mockserver.Server
 	v1      *legacy.Client
@@ -55,9 +55,9 @@ func (o *old) integrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Say("all events    %s", integration.WebhookURL)
-	o.Say("Pix, payouts  %s", integration.PixWebhookURL)
-	o.Say("status        %s", integration.Status)
+	o.Printf("all events    %s", integration.WebhookURL)
+	o.Printf("Pix, payouts  %s", integration.PixWebhookURL)
+	o.Printf("status        %s", integration.Status)
 	return nil
 }
 
@@ -74,9 +74,9 @@ func (o *old) charge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Say("payment       %s", o.payment.TransactionID)
-	o.Say("status        %s until %s", o.payment.Status, o.payment.ExpirationDate.Format(time.RFC3339))
-	o.Say("copy-paste    %.44s…", o.payment.PixCode)
+	o.Printf("payment       %s", o.payment.TransactionID)
+	o.Printf("status        %s until %s", o.payment.Status, o.payment.ExpirationDate.Format(time.RFC3339))
+	o.Printf("copy-paste    %.44s…", o.payment.PixCode)
 	if o.payment.Status != legacy.PaymentWaitingPayment {
 		return fmt.Errorf("a new payment should be WAITING_PAYMENT, it is %s", o.payment.Status)
 	}
@@ -85,7 +85,7 @@ func (o *old) charge(ctx context.Context) error {
 
 // pay shows that a v1 payment is an ordinary transaction.
 func (o *old) pay(ctx context.Context) error {
-	o.Title("The payer pays, and v2 sees it too")
+	o.Title("The payer pays, and v2 shows it too")
 	if err := o.mock.Transactions.Pay(o.payment.TransactionID); err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (o *old) pay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Say("v2 says       %s", tx.Status)
-	o.Say("balance       %s", gateway.FormatAmount(balance.Balance, balance.Currency))
+	o.Printf("v2 status     %s", tx.Status)
+	o.Printf("balance       %s", gateway.FormatAmount(balance.Balance, balance.Currency))
 	if !tx.Settled() || balance.Balance != 15_470 {
 		return fmt.Errorf("15470 cents should have been paid, the transaction is %s and the balance %d", tx.Status, balance.Balance)
 	}
@@ -112,12 +112,12 @@ func (o *old) tokenize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Say("created       %s, last digits %s", token.Token, token.Last4)
+	o.Printf("created       %s, last digits %s", token.Token, token.Last4)
 	_, err = o.v1.CreatePaymentToken(ctx, "public-token", map[string]any{"card_number": "4111 1111 1111 1111"}) //nolint:staticcheck // as above
 	if !errors.Is(err, gateway.ErrValidation) {
 		return fmt.Errorf("card data should never be sent, got %w", err)
 	}
-	o.Say("%s", err)
+	o.Printf("%s", err)
 	return nil
 }
 
@@ -131,10 +131,10 @@ func (o *old) retire(ctx context.Context) error {
 	if !errors.Is(err, gateway.ErrRetired) {
 		return fmt.Errorf("tokenization should be retired, got %w", err)
 	}
-	o.Say("%s", err)
+	o.Printf("%s", err)
 	if _, err := o.v1.PaymentToken(ctx, "public-token"); err != nil {
 		return fmt.Errorf("existing tokens should still be readable: %w", err)
 	}
-	o.Say("Existing tokens can still be read and charged.")
+	o.Printf("Existing tokens can still be read and charged.")
 	return nil
 }

@@ -1,5 +1,5 @@
 // Operations is a shop whose worker is killed after sending one refund and
-// before sending another. It is restarted, and each refund is made once.
+// before sending another. A new worker takes over, and each refund is made once.
 //
 //	cd examples/operations && ../../integration/with-postgres go run .
 //
@@ -17,7 +17,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/operations"
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -26,14 +26,14 @@ func main() {
 		mainWorker()
 		return
 	}
-	tale.Main("operations", run)
+	demo.Main("operations", run)
 }
 
 const cents = 2500
 
 // stage is the environment of the demonstration.
 type stage struct {
-	*tale.Teller
+	*demo.Printer
 
 	mock   *mockserver.Server
 	base   string
@@ -43,11 +43,11 @@ type stage struct {
 }
 
 // run runs the demonstration and returns the first expectation that failed.
-func run(ctx context.Context, t *tale.Teller) (err error) {
+func run(ctx context.Context, out *demo.Printer) (err error) {
 	if os.Getenv("DATABASE_URL") == "" {
 		return errors.New("no DATABASE_URL is set: see the package comment for the command")
 	}
-	s := &stage{Teller: t}
+	s := &stage{Printer: out}
 	if s.mock, err = mockserver.New(); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func run(ctx context.Context, t *tale.Teller) (err error) {
 	if err := s.shop.migrate(ctx); err != nil {
 		return err
 	}
-	return tale.Steps(ctx, s.sell, s.kill, s.recover, s.audit)
+	return demo.Steps(ctx, s.sell, s.kill, s.recover, s.audit)
 }
 
 // sell creates two paid orders, half of which is returned.
@@ -85,7 +85,7 @@ func (s *stage) sell(ctx context.Context) error {
 			return err
 		}
 	}
-	s.Say("the returns and their refunds of %s each are stored together", gateway.FormatAmount(cents, gateway.BRL))
+	s.Printf("the returns and their refunds of %s each are stored together", gateway.FormatAmount(cents, gateway.BRL))
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (s *stage) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Say("the worker is gone: %v", <-p.ended)
+	s.Printf("the worker is gone: %v", <-p.ended)
 	if err := s.show(ctx); err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func (s *stage) kill(ctx context.Context) error {
 	if len(entries) != 2 {
 		return fmt.Errorf("%d refunds have an unknown outcome, there should be 2", len(entries))
 	}
-	s.Say("to the shop both look alike: a request that may have been sent, and no response")
-	s.Say("sending both again would refund the first one twice; giving up would never refund the second")
+	s.Printf("to the shop both look alike: a request that may have been sent, and no response")
+	s.Printf("sending both again would refund the first one twice; giving up would never refund the second")
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (s *stage) start(ctx context.Context, environment ...string) (*process, err
 
 // recover starts another worker and waits until the returns are settled.
 func (s *stage) recover(ctx context.Context) error {
-	s.Title("It is restarted and finds out")
+	s.Title("A new worker finds out both outcomes")
 	p, err := s.start(ctx)
 	if err != nil {
 		return err
@@ -144,11 +144,11 @@ func (s *stage) recover(ctx context.Context) error {
 		}
 		for _, e := range entries {
 			for _, note := range e.History {
-				s.Say("%s: %s", e.Key, note.Text)
+				s.Printf("%s: %s", e.Key, note.Text)
 			}
 		}
 	}
-	s.Say("both are settled after %d s", int(time.Since(began).Seconds()))
+	s.Printf("both are settled after %d s", int(time.Since(began).Seconds()))
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (s *stage) audit(ctx context.Context) error {
 			return fmt.Errorf("the gateway refunded %d, the shop's return is %s, reported %d times", tx.RefundedAmount, state, reports)
 		}
 	}
-	s.Say("the gateway's books and the shop's agree")
+	s.Printf("the gateway's books and the shop's agree")
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (s *stage) show(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.Say("refunded of order-%d at the gateway: %s", i+1, gateway.FormatAmount(tx.RefundedAmount, tx.Currency))
+		s.Printf("order-%d: the gateway refunded %s", i+1, gateway.FormatAmount(tx.RefundedAmount, tx.Currency))
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -25,8 +25,8 @@ func TestEachRefundIsMadeOnce(t *testing.T) {
 		t.Skip("DATABASE_URL is not set: run ../../integration/with-postgres go test ./...")
 	}
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
-	assert.Contains(t, out.String(), "return-1: found applied")
-	assert.Contains(t, out.String(), "return-2: no sign that it was applied")
+	require.NoError(t, run(t.Context(), demo.New(&out)), out.String())
+	assert.Contains(t, out.String(), "return-1: a read shows that it was applied")
+	assert.Contains(t, out.String(), "return-2: a read does not show that it was applied")
 	assert.Contains(t, out.String(), "the gateway's books and the shop's agree")
 }

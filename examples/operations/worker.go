@@ -52,8 +52,8 @@ func runWorker(ctx context.Context) error {
 	return s.work(ctx)
 }
 
-// badLine is a transport that kills its own process at the worst time: one refund was sent and has
-// no response yet, the other one is about to be sent.
+// badLine is a transport that kills its own process at the worst time: one
+// refund was sent and has no response yet, and the other is about to be sent.
 type badLine struct {
 	lost, unsent string
 	held         chan struct{} // closed when the second one is about to be sent

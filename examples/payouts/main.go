@@ -1,5 +1,5 @@
 // Payouts sends money by Pix: one payout arrives, one is canceled, the bank
-// rejects one, and the response to one is lost.
+// refuses one, and the response to one is lost.
 //
 //	go run ./examples/payouts
 package main
@@ -10,7 +10,7 @@ import (
 	"fmt"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
@@ -18,15 +18,15 @@ import (
 
 const opening = 500_000 // cents in the account, from earlier sales
 
-func main() { tale.Main("payouts", run) }
+func main() { demo.Main("payouts", run) }
 
-func run(ctx context.Context, t *tale.Teller) error {
+func run(ctx context.Context, out *demo.Printer) error {
 	mock, err := mockserver.New(mockserver.WithOpeningBalance(opening))
 	if err != nil {
 		return err
 	}
 	defer mock.Close() //nolint:errcheck // nothing listens
-	p := &payouts{Teller: t, mock: mock, client: mock.Client()}
+	p := &payouts{Printer: out, mock: mock, client: mock.Client()}
 	// In production: the same key as for gateway.New.
 	if p.account, err = legacy.New(p.client, gateway.NewSecret(mock.Key())); err != nil {
 		return err
@@ -34,12 +34,12 @@ func run(ctx context.Context, t *tale.Teller) error {
 	if err := p.listen(); err != nil {
 		return err
 	}
-	return tale.Steps(ctx, p.refuse, p.send, p.cancel, p.fail, p.lose, p.list)
+	return demo.Steps(ctx, p.refuse, p.send, p.cancel, p.fail, p.lose, p.list)
 }
 
 // payouts is a merchant who pays suppliers.
 type payouts struct {
-	*tale.Teller
+	*demo.Printer
 
 	mock    *mockserver.Server
 	client  *gateway.Client
@@ -53,7 +53,7 @@ func (p *payouts) listen() error {
 		return err
 	}
 	webhook.OnTransfer(receiver, webhook.AnyKind, func(_ context.Context, e *webhook.TransferEvent) error {
-		p.Say("webhook   %-20s %s", e.Kind, e.Status)
+		p.Printf("webhook   %-20s %s", e.Kind, e.Status)
 		return nil
 	})
 	p.mock.Webhooks.Send(receiver)
@@ -69,7 +69,7 @@ func (p *payouts) refuse(ctx context.Context) error {
 	if !errors.Is(err, gateway.ErrValidation) {
 		return fmt.Errorf("the CPF should be rejected, got %w", err)
 	}
-	p.Say("%s", err)
+	p.Printf("%s", err)
 	return p.balance(ctx, opening)
 }
 
@@ -116,9 +116,9 @@ func (p *payouts) cancel(ctx context.Context) error {
 	return p.balance(ctx, 380_000) // released
 }
 
-// fail makes a payout that the bank rejects.
+// fail makes a payout that the bank refuses.
 func (p *payouts) fail(ctx context.Context) error {
-	p.Title("A payout that the bank rejects")
+	p.Title("A payout that the bank refuses")
 	transfer, err := p.create(ctx, gateway.TransferParams{
 		PixKeyType: gateway.PixKeyEVP, PixKeyValue: "71cdf9ba-c695-4e3c-b010-abb521a3f1be", Amount: 30_000, ExternalRef: "payout-1003",
 	})
@@ -152,7 +152,7 @@ func (p *payouts) lose(ctx context.Context) error {
 	if !response.Recovered {
 		return errors.New("the first attempt's transfer should have been recovered")
 	}
-	p.Say("attempts  %d; the transfer of the first one was recovered: %s", response.Attempts, transfer.ID)
+	p.Printf("attempts  %d; the transfer of the first one was recovered: %s", response.Attempts, transfer.ID)
 	return p.balance(ctx, 360_000) // one payout, not two
 }
 
@@ -163,7 +163,7 @@ func (p *payouts) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.Say("%s  %-10s %14s", transfer.ExternalRef, transfer.Status, gateway.FormatAmount(transfer.Amount, gateway.BRL))
+		p.Printf("%s  %-10s %14s", transfer.ExternalRef, transfer.Status, gateway.FormatAmount(transfer.Amount, gateway.BRL))
 		n++
 	}
 	if n != 4 {
@@ -177,7 +177,7 @@ func (p *payouts) create(ctx context.Context, params gateway.TransferParams, opt
 	if err != nil {
 		return nil, err
 	}
-	p.Say("created   %s to a key of type %s", gateway.FormatAmount(transfer.Amount, gateway.BRL), transfer.PixKeyType)
+	p.Printf("created   %s to a key of type %s", gateway.FormatAmount(transfer.Amount, gateway.BRL), transfer.PixKeyType)
 	return transfer, p.mock.Wait(ctx) // until its webhooks have arrived
 }
 
@@ -190,7 +190,7 @@ func (p *payouts) expect(ctx context.Context, id string, want gateway.TransferSt
 	if err != nil {
 		return err
 	}
-	p.Say("read      %s", transfer.Status)
+	p.Printf("read      %s", transfer.Status)
 	if transfer.Status != want {
 		return fmt.Errorf("transfer %s should be %s, it is %s", id, want, transfer.Status)
 	}
@@ -203,7 +203,7 @@ func (p *payouts) balance(ctx context.Context, want int64) error {
 	if err != nil {
 		return err
 	}
-	p.Say("balance   %s", gateway.FormatAmount(account.Balance, account.Currency))
+	p.Printf("balance   %s", gateway.FormatAmount(account.Balance, account.Currency))
 	if account.Balance != want {
 		return fmt.Errorf("the balance should be %d cents, it is %d", want, account.Balance)
 	}

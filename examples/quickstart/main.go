@@ -22,7 +22,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/internal/qr"
 )
 
@@ -67,7 +67,7 @@ func run(args []string, out, problems io.Writer) int {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if err := tell(ctx, &story{Teller: tale.New(out), draw: drawing(out), shop: shop, order: order}); err != nil {
+	if err := runSession(ctx, &session{Printer: demo.New(out), draw: drawing(out), shop: shop, order: order}); err != nil {
 		_, _ = fmt.Fprintln(problems, "\nquickstart:", err)
 		return exitUnexpected
 	}

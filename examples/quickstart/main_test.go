@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func TestWholeStory(t *testing.T) {
+func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	out, problems, code := quickstart(t)
 

@@ -16,24 +16,24 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 )
 
-func main() { tale.Main("reconcile", run) }
+func main() { demo.Main("reconcile", run) }
 
-func run(ctx context.Context, t *tale.Teller) error {
+func run(ctx context.Context, out *demo.Printer) error {
 	mock, err := mockserver.New()
 	if err != nil {
 		return err
 	}
 	defer mock.Close() //nolint:errcheck // nothing listens
-	s := &shop{Teller: t, mock: mock, client: mock.Client(), orders: map[string]order{}}
+	s := &shop{Printer: out, mock: mock, client: mock.Client(), orders: map[string]order{}}
 	if err := s.listen(); err != nil {
 		return err
 	}
-	return tale.Steps(ctx, s.sell, s.receive, s.miss, s.reconcile, s.again)
+	return demo.Steps(ctx, s.sell, s.receive, s.miss, s.reconcile, s.again)
 }
 
 // order is an order in the shop's own books.
@@ -45,7 +45,7 @@ type order struct {
 
 // shop is a merchant that updates its books by webhooks.
 type shop struct {
-	*tale.Teller
+	*demo.Printer
 
 	mock     *mockserver.Server
 	client   *gateway.Client
@@ -81,7 +81,7 @@ func (s *shop) book(_ context.Context, e *webhook.TransactionEvent) error {
 	}
 	status := gateway.TransactionStatus(cmp.Or(e.ConfirmedStatus, e.Status))
 	if status != o.status {
-		s.Say("%-10s %s -> %s, reported by %s %s", o.name, o.status, status, e.Source, e.Kind)
+		s.Printf("%-10s %s -> %s, reported by %s %s", o.name, o.status, status, e.Source, e.Kind)
 	}
 	o.status, o.transaction = status, e.ResourceID
 	s.orders[e.CorrelationID] = o
@@ -112,7 +112,7 @@ func (s *shop) sell(ctx context.Context) error {
 			return err
 		}
 		s.put(ref, func(o *order) { o.transaction = tx.ID }) // only webhooks set the status
-		s.Say("%-10s %s, %s", sale.name, tx.Method, tx.Status)
+		s.Printf("%-10s %s, %s", sale.name, tx.Method, tx.Status)
 	}
 	return s.mock.Wait(ctx)
 }
@@ -159,7 +159,7 @@ func (s *shop) miss(ctx context.Context) error {
 	if err := s.mock.Wait(ctx); err != nil {
 		return err
 	}
-	s.Say("The books still have them as pending.")
+	s.Printf("In the books they are still pending.")
 	return s.expect(map[string]gateway.TransactionStatus{
 		"noticed": gateway.TransactionPaid, "missed": gateway.TransactionPending,
 		"expired": gateway.TransactionPending, "refused": gateway.TransactionPending,
@@ -193,7 +193,7 @@ func (s *shop) round(ctx context.Context, want webhook.Reconciliation) error {
 	if err != nil {
 		return err
 	}
-	s.Say("%d checked, %d found", found.Checked, found.Found)
+	s.Printf("%d checked, %d found", found.Checked, found.Found)
 	if found != want {
 		return fmt.Errorf("the round should have found %+v, it found %+v", want, found)
 	}

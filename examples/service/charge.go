@@ -11,14 +11,14 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// product is a line of the catalogue. The shop sets the prices: a browser sends
+// product is a line of the catalog. The shop sets the prices: a browser sends
 // what to buy, never the amount.
 type product struct {
 	name  string
 	price int64
 }
 
-func catalogue() map[string]product {
+func catalog() map[string]product {
 	return map[string]product{
 		"mug":    {name: "Mug", price: 3990},
 		"coffee": {name: "Café em grãos, 500 g", price: 4290},

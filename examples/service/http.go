@@ -16,7 +16,7 @@ import (
 )
 
 // requestTime limits a request, including its calls to the gateway. A create
-// that it interrupts has an unknown outcome, which the reconciler settles.
+// that it interrupts has an unknown outcome, which the reconciler resolves.
 const requestTime = 40 * time.Second
 
 const maxBody = 64 << 10
@@ -65,10 +65,10 @@ func (s *shop) putOrder(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	item, ok := catalogue()[in.SKU]
+	item, ok := catalog()[in.SKU]
 	switch {
 	case !ok:
-		return nil, invalid("sku: is not in the catalogue")
+		return nil, invalid("sku: is not in the catalog")
 	case in.Quantity < 1 || in.Quantity > 100:
 		return nil, invalid("quantity: must be from 1 to 100")
 	case in.Method != gateway.Pix && in.Method != gateway.CreditCard:

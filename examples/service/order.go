@@ -111,8 +111,8 @@ func (o *order) next(p payment) (next orderState, reason string) {
 }
 
 // apply writes a payment to its order and, if the order becomes paid, the
-// shipment. tx is the transaction of sqlstore.HandleTx, so that an event counts
-// exactly once, or one of our own after an API call.
+// shipment. tx is the transaction of sqlstore.HandleTx, in which an event counts
+// exactly once, or the shop's own after an API call.
 func (s *shop) apply(ctx context.Context, tx *sql.Tx, orderID string, p payment) (order, error) {
 	o, err := scanOrder(tx.QueryRowContext(ctx, `SELECT `+orderColumns+` FROM orders WHERE id = $1 FOR UPDATE`, orderID))
 	if err != nil {

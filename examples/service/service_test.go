@@ -329,7 +329,7 @@ func lost(op string) *mockserver.Fault {
 	return &f
 }
 
-func TestARefundThatWasNeverReadIsReconciled(t *testing.T) {
+func TestARefundWithoutAResponseIsReconciled(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)

@@ -28,7 +28,7 @@ func TestALostResponseChargesOnce(t *testing.T) {
 	})
 }
 
-func TestAnUnknownOutcomeIsSettledLater(t *testing.T) {
+func TestAnUnknownOutcomeIsResolvedLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, gw := open(t)
@@ -43,7 +43,7 @@ func TestAnUnknownOutcomeIsSettledLater(t *testing.T) {
 	})
 }
 
-func TestABadDay(t *testing.T) {
+func TestManyRandomFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, gw := open(t, mockserver.WithSeed(42)) // the seed also chooses which calls fail

@@ -67,7 +67,7 @@ func (s *Shop) Join(ctx context.Context, customerID, cardToken string) (*gateway
 		Token:         gateway.CardToken(cardToken),
 		FailurePolicy: gateway.ImmediateCancel,
 
-		IdempotencyKey: "membership-" + customerID, // one each, however often this is repeated
+		IdempotencyKey: "membership-" + customerID, // one per customer, however often Join is called
 	})
 }
 

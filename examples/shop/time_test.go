@@ -57,7 +57,7 @@ func TestARateLimitedCallIsRetried(t *testing.T) {
 	})
 }
 
-// A client over a socket can't be in a bubble: it gets short waits instead.
+// A client that uses a socket can't run in a bubble: it gets short waits instead.
 func TestARetryOverASocketDoesNotWait(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)

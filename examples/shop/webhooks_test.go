@@ -12,7 +12,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-func TestAWebhookThatComesTwice(t *testing.T) {
+func TestADuplicateWebhookShipsOnce(t *testing.T) {
 	t.Parallel()
 	s, gw := open(t)
 	charge, err := s.Charge(t.Context(), order("1001"))

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -24,9 +24,9 @@ const price = 4990
 // token.
 const anasCard = "pgct_ok_ana"
 
-func main() { tale.Main("subscriptions", run) }
+func main() { demo.Main("subscriptions", run) }
 
-func run(ctx context.Context, t *tale.Teller) error {
+func run(ctx context.Context, out *demo.Printer) error {
 	mock, err := mockserver.New(mockserver.WithStart(day(time.January, 17)))
 	if err != nil {
 		return err
@@ -36,39 +36,39 @@ func run(ctx context.Context, t *tale.Teller) error {
 	if err != nil {
 		return err
 	}
-	c := &club{Teller: t, mock: mock, client: mock.Client(), names: map[string]string{}, paid: map[string]int{}}
+	c := &club{Printer: out, mock: mock, client: mock.Client(), names: map[string]string{}, paid: map[string]int{}}
 	webhook.OnSubscription(receiver, webhook.AnyKind, c.note)
-	// The charges of a subscription have their own events, which say the same.
+	// The charges of a subscription have their own events, which report the same.
 	webhook.Ignore(receiver, webhook.TransactionCreated, webhook.TransactionPaid)
 	mock.Webhooks.Send(receiver) // in production it serves the URL that is registered with the gateway
-	for _, ch := range c.chapters() {
-		c.Title("%s", ch.title)
-		if err := ch.do(ctx); err != nil {
+	for _, p := range c.parts() {
+		c.Title("%s", p.title)
+		if err := p.do(ctx); err != nil {
 			return err
 		}
 		// A year takes milliseconds. When this returns, all its webhooks have
 		// arrived.
-		if err := mock.Clock.AdvanceTo(ch.until); err != nil {
+		if err := mock.Clock.AdvanceTo(p.until); err != nil {
 			return err
 		}
-		if err := ch.check(ctx); err != nil {
+		if err := p.check(ctx); err != nil {
 			return err
 		}
 	}
 	return c.settle(ctx)
 }
 
-// chapter is a part of the year: the action at its start, the time to which the
+// part is one part of the year: the action at its start, the time to which the
 // clock advances, and the expected state at its end.
-type chapter struct {
+type part struct {
 	title string
 	do    func(context.Context) error
 	until time.Time
 	check func(context.Context) error
 }
 
-func (c *club) chapters() []chapter {
-	return []chapter{
+func (c *club) parts() []part {
+	return []part{
 		{
 			"January: Ana starts a trial of two weeks, Bia authorizes in her bank's app",
 			c.join, day(time.January, 20), c.joined,
@@ -82,11 +82,11 @@ func (c *club) chapters() []chapter {
 			c.refuse, day(time.June, 4), c.anaIs(gateway.SubscriptionPastDue),
 		},
 		{
-			"… and then pays: the period has not moved",
+			"… and accepts the second: the period has not moved",
 			nothing, day(time.July, 5), c.anaIs(gateway.SubscriptionActive),
 		},
 		{
-			"July: Ana's city and the days of the retries change",
+			"July: Ana's city and the retry days change",
 			c.update, day(time.August, 10), c.anaIs(gateway.SubscriptionActive),
 		},
 		{
@@ -109,7 +109,7 @@ func day(month time.Month, day int) time.Time {
 
 // club is a merchant with a coffee club.
 type club struct {
-	*tale.Teller
+	*demo.Printer
 
 	mock   *mockserver.Server
 	client *gateway.Client
@@ -142,7 +142,7 @@ func (c *club) note(_ context.Context, e *webhook.SubscriptionEvent) error {
 	default:
 		what = "now " + string(s.Status)
 	}
-	c.Say("%11s  %s  %-28s %s", s.OccurredAt.Format("2 Jan 2006"), name, e.Kind, what)
+	c.Printf("%11s  %s  %-28s %s", s.OccurredAt.Format("2 Jan 2006"), name, e.Kind, what)
 	return nil
 }
 
@@ -242,7 +242,7 @@ func (c *club) settle(ctx context.Context) error {
 		if charged != c.paid[name] {
 			return fmt.Errorf("%s was charged %d times, the webhooks reported %d", name, charged, c.paid[name])
 		}
-		c.Say("%s  %d months, %s, %d attempts", name, charged, gateway.FormatAmount(sum, gateway.BRL), len(read.Transactions))
+		c.Printf("%s  %d months, %s, %d attempts", name, charged, gateway.FormatAmount(sum, gateway.BRL), len(read.Transactions))
 	}
 	if c.paid["Ana"] != 11 || c.paid["Bia"] != 7 {
 		return fmt.Errorf("want 11 paid months for Ana and 7 for Bia, got %v", c.paid)

@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 )
 
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
+	require.NoError(t, run(t.Context(), demo.New(&out)), out.String())
 	for _, want := range []string{
 		"28 Jan 2027  Ana  subscription.trial_will_end  the trial ends on 31 January",
 		"28 Feb 2027  Ana  subscription.renewed         paid BRL 49.90, until 31 March",

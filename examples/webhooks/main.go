@@ -1,10 +1,10 @@
 // Webhooks is a shop whose webhook receiver is killed twice, at the worst
-// times, and loses nothing: its inbox and its ledger are one SQLite database.
+// times, and loses nothing: its inbox and its ledger share a SQLite database.
 //
 //	cd examples/webhooks && go run .
 //
 // The shop's receiver, in receiver.go, is what a merchant would write; it runs
-// as a process of its own. The rest sets up the demonstration: the mock
+// in its own process. The rest sets up the demonstration: the mock
 // gateway, the process that is killed, and the audit.
 package main
 
@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 )
 
 // roleVariable makes this program run as the receiver. The program sets it
@@ -26,7 +26,7 @@ func main() {
 		mainReceiver()
 		return
 	}
-	tale.Main("webhooks", run)
+	demo.Main("webhooks", run)
 }
 
 func isReceiver() bool { return os.Getenv(roleVariable) == "receiver" }
@@ -39,11 +39,11 @@ func mainReceiver() {
 }
 
 // run runs the demonstration and returns what was lost or duplicated.
-func run(ctx context.Context, t *tale.Teller) (err error) {
-	s, err := newStage(ctx, t)
+func run(ctx context.Context, out *demo.Printer) (err error) {
+	s, err := newStage(ctx, out)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	return tale.Steps(ctx, s.sell, s.killAnywhere, s.killBeforeCommit, s.recover, s.forge, s.audit)
+	return demo.Steps(ctx, s.sell, s.killAnywhere, s.killBeforeCommit, s.recover, s.forge, s.audit)
 }

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), tale.New(&out)), out.String())
+	require.NoError(t, run(t.Context(), demo.New(&out)), out.String())
 	assert.Contains(t, out.String(), "the gateway was paid 120 times, the ledger has 120 payments")
 	assert.Contains(t, out.String(), "lost 0, doubled 0, wrong amounts 0, forged 0, dead letters 0")
 }

@@ -58,7 +58,7 @@ func newReceiver(store *sqlstore.Store, secret gateway.Secret, saboteur *saboteu
 		// default is a minute.
 		Lease:        2 * time.Second,
 		PollInterval: 100 * time.Millisecond,
-		Logger:       slog.New(slog.DiscardHandler), // the receiver's log would only repeat the narration
+		Logger:       slog.New(slog.DiscardHandler), // the receiver's log would clutter the output
 	})
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -25,7 +25,7 @@ const (
 
 // stage is the environment of the demonstration.
 type stage struct {
-	*tale.Teller
+	*demo.Printer
 
 	folder  string
 	mock    *mockserver.Server
@@ -36,7 +36,7 @@ type stage struct {
 	uncommitted string           // the transaction whose payment was written and not committed
 }
 
-func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
+func newStage(ctx context.Context, out *demo.Printer) (*stage, error) {
 	mock, err := mockserver.New()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func newStage(ctx context.Context, t *tale.Teller) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{Teller: t, folder: folder, mock: mock, front: newFront(), paid: make(map[string]int64)}
+	s := &stage{Printer: out, folder: folder, mock: mock, front: newFront(), paid: make(map[string]int64)}
 	_, err = mock.Webhooks.AddEndpoint(mockserver.Endpoint{
 		Handler: s.front,
 		Secret:  mock.Secret(),
@@ -104,14 +104,14 @@ func (s *stage) sell(ctx context.Context) error {
 		}
 		s.paid[charge.ID] = cents
 	}
-	s.Say("%d orders wait for their Pix; the receiver runs, with an inbox in SQLite", orders)
+	s.Printf("%d orders wait for their Pix; the receiver runs, with an inbox in SQLite", orders)
 	return nil
 }
 
 // killAnywhere kills the first process while deliveries arrive and events are
 // handled.
 func (s *stage) killAnywhere(ctx context.Context) error {
-	s.Title("All are paid at once, and the receiver is killed half-way (SIGKILL)")
+	s.Title("All are paid at once, and the receiver is killed halfway (SIGKILL)")
 	for id := range s.paid {
 		if err := s.mock.Transactions.Pay(id); err != nil {
 			return err
@@ -127,8 +127,8 @@ func (s *stage) killAnywhere(ctx context.Context) error {
 	if err := s.mock.Wait(ctx); err != nil {
 		return err
 	}
-	s.Say("the receiver is gone: %v", s.running.err)
-	s.Say("%d deliveries returned 200, %d reached no process; the gateway retries those",
+	s.Printf("the receiver is gone: %v", s.running.err)
+	s.Printf("%d deliveries returned 200, %d reached no process; the gateway retries those",
 		s.front.taken.Load(), s.front.failed.Load())
 	return s.backlog(ctx)
 }
@@ -149,7 +149,7 @@ func (s *stage) backlog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Say("the ledger has %d payments; %d events were acknowledged and wait in the inbox", len(booked), counts.Waiting+counts.Claimed)
+	s.Printf("the ledger has %d payments; %d events were acknowledged and wait in the inbox", len(booked), counts.Waiting+counts.Claimed)
 	if counts.Waiting+counts.Claimed == 0 {
 		return errors.New("the receiver was killed while it had no events, which proves nothing")
 	}
@@ -174,7 +174,7 @@ func (s *stage) killBeforeCommit(ctx context.Context) error {
 	default:
 		return fmt.Errorf("the receiver ended too early: %w", s.running.err)
 	}
-	s.Say("the receiver is gone: %v", s.running.err)
+	s.Printf("the receiver is gone: %v", s.running.err)
 	b, err := s.open(ctx)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (s *stage) killBeforeCommit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Say("the ledger has %d payments; the one of %s was rolled back", len(booked), s.uncommitted)
+	s.Printf("the ledger has %d payments; the one of %s was rolled back", len(booked), s.uncommitted)
 	if len(booked[s.uncommitted]) != 0 {
 		return errors.New("a payment that was not committed is in the ledger")
 	}
@@ -212,7 +212,7 @@ func (s *stage) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Say("%d redeliveries, on the virtual clock of the mock", repeated)
+	s.Printf("%d redeliveries, on the virtual clock of the mock", repeated)
 	b, err := s.open(ctx)
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func (s *stage) recover(ctx context.Context) error {
 		return counts.Waiting+counts.Claimed == 0, err
 	})
 	if err == nil {
-		s.Say("the inbox is empty")
+		s.Printf("the inbox is empty")
 	}
 	return err
 }
@@ -255,7 +255,7 @@ func (s *stage) forge(ctx context.Context) error {
 			return fmt.Errorf("a forged delivery returned %s", response.Status)
 		}
 	}
-	s.Say("%d forged deliveries returned 401", forgeries)
+	s.Printf("%d forged deliveries returned 401", forgeries)
 	return nil
 }
 
@@ -280,14 +280,14 @@ func (s *stage) audit(ctx context.Context) error {
 		return err
 	}
 	found := compare(s.paid, booked)
-	s.Say("deliveries: %d returned 200 (%d of them redeliveries), %d reached no process, %d with an invalid signature were rejected",
+	s.Printf("deliveries: %d returned 200 (%d of them repeats), %d reached no process, %d with an invalid signature were rejected",
 		s.front.taken.Load(), s.front.taken.Load()-int64(len(s.paid)), s.front.failed.Load(), s.front.denied.Load())
-	s.Say("the gateway was paid %d times, the ledger has %d payments", len(s.paid), found.rows)
-	s.Say("lost %d, doubled %d, wrong amounts %d, forged %d, dead letters %d",
+	s.Printf("the gateway was paid %d times, the ledger has %d payments", len(s.paid), found.rows)
+	s.Printf("lost %d, doubled %d, wrong amounts %d, forged %d, dead letters %d",
 		found.lost, found.doubled, found.wrong, found.unknown, counts.Dead)
 	if !found.clean(len(s.paid)) || counts != (webhook.Counts{}) {
 		return errors.New("the ledger does not match the payments")
 	}
-	s.Say("total %s, to the cent", gateway.FormatAmount(found.cents, gateway.BRL))
+	s.Printf("total %s, to the cent", gateway.FormatAmount(found.cents, gateway.BRL))
 	return nil
 }

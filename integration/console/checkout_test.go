@@ -188,7 +188,7 @@ func TestCheckoutPages(t *testing.T) {
 	}
 }
 
-func TestAPixIsScannedAndThePageTurnsToPaid(t *testing.T) {
+func TestThePixPageCanBeScannedAndShowsThePayment(t *testing.T) {
 	t.Parallel()
 	s := newSeller(t, mugs)
 	p := s.visit(device{width: 360})
@@ -279,8 +279,8 @@ func TestTwoTabsAtOnce(t *testing.T) {
 	assert.Len(t, s.transactions(), 1)
 }
 
-// Everything works without JavaScript, except that the buyer must reload the
-// page to see changes.
+// Everything works without JavaScript. A page that waits for a payment reloads
+// itself every five seconds.
 func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := newSeller(t, mugs)
@@ -347,7 +347,7 @@ func TestHostileInput(t *testing.T) {
 
 // The page works with the keyboard alone, and focus moves to where the buyer
 // must act.
-func TestTheKeyboardIsEnough(t *testing.T) {
+func TestTheKeyboardAloneIsEnough(t *testing.T) {
 	t.Parallel()
 	s := newSeller(t, `{"amount":4990,"payment_methods":["pix"]}`)
 	p := s.visit(device{})

@@ -206,7 +206,7 @@ func (p *page) press(i int) string {
 }
 
 // A change made in one window shows in another without a reload.
-func TestAnotherWindowFollows(t *testing.T) {
+func TestAChangeShowsInAnotherWindow(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "")
 	here, there, home := open(t, s.base, device{}), open(t, s.base, device{}), open(t, s.base, device{})

@@ -169,7 +169,7 @@ func randomOperation(random *rand.Rand) input {
 
 // The check must be able to fail: no order explains a gateway that applies a refund twice,
 // loses one, or accepts a reference twice.
-func TestAWrongGatewayHasNoOrder(t *testing.T) {
+func TestHistoriesOfAFaultyGatewayAreRejected(t *testing.T) {
 	t.Parallel()
 	first := []porcupine.Operation{
 		{Input: input{Ref: "charge 1", Do: "create"}, Output: output{OK: true, Status: "pending"}, Call: 1, Return: 2},

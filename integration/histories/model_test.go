@@ -1,4 +1,4 @@
-// Package histories compares the mock gateway with a second, small model of a
+// Package histories_test compares the mock gateway with a second, small model of a
 // charge and a payout, written from docs/states.md alone: in random sequences,
 // and under concurrency with lost responses, where some order of the
 // operations must explain every response.

@@ -12,8 +12,8 @@ import (
 // every operation a read shows the model's state. A failing sequence is
 // reduced to a short one.
 //
-//	integration/run -run TestSequencesAreTheModels -rapid.checks=10000 -v ./histories
-func TestSequencesAreTheModels(t *testing.T) {
+//	integration/run -run TestSequencesMatchTheModel -rapid.checks=10000 -v ./histories
+func TestSequencesMatchTheModel(t *testing.T) {
 	t.Parallel()
 	eachSetup(t, func(t *testing.T, s setup) {
 		t.Helper()

@@ -1,4 +1,4 @@
-// Package openapi checks docs/openapi*.json against the OpenAPI 3.1 schema, the
+// Package openapi_test checks docs/openapi*.json against the OpenAPI 3.1 schema, the
 // golden files, the mock gateway's responses and webhooks, and the mock's
 // rules for requests.
 package openapi_test

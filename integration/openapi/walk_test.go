@@ -185,8 +185,7 @@ func (w *walker) check(r *http.Request, got response, mediaType string, content 
 	}
 }
 
-// control sends a request to the control plane and reads the resource
-// afterwards.
+// do makes a control call without a body.
 func (w *walker) do(what string) {
 	w.t.Helper()
 	w.call(http.MethodPost, "/__mock/"+what, "")
@@ -197,8 +196,8 @@ func (w *walker) advance(by string) {
 	w.call(http.MethodPost, "/__mock/clock/advance", `{"by":"`+by+`"}`)
 }
 
-// golden returns the request in a golden file, with some fields replaced. Its
-// reference gets a new value, so that none is used twice.
+// golden returns the request in a golden file, with some fields replaced and
+// without its reference, so that none is used twice.
 func (w *walker) golden(file string, members ...any) string {
 	w.t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "testdata", filepath.FromSlash(file)+".request.json"))
@@ -300,7 +299,7 @@ func (w *walker) transactions() {
 			w.read("transactions", challenged)
 		}
 	}
-	w.card("pgct_declined_walk")
+	w.card("pgct_refused_walk")
 	w.card("pgct_once")
 	w.card("pgct_once")
 	w.card("pgct_expired_walk")
@@ -369,7 +368,7 @@ func (w *walker) subscriptions() {
 	w.call(http.MethodPost, "/v2/subscriptions", w.golden("subscriptions/create", "customer_id", customer, "trial_end", nil, "token", "pgct_expired_s"))
 	w.call(http.MethodPost, "/v2/subscriptions", w.golden("subscriptions/create", "customer_id", unknown, "trial_end", nil))
 	w.call(http.MethodPost, "/v2/subscriptions", w.golden("subscriptions/create", "customer_id", customer, "trial_end", "2001-01-01T00:00:00Z"))
-	subscribe("subscriptions/create", "trial_end", nil, "token", "pgct_declined_s")
+	subscribe("subscriptions/create", "trial_end", nil, "token", "pgct_refused_s")
 	subscribe("subscriptions/create", "trial_end", nil, "token", "pgct_3ds_s")
 	for _, action := range []string{"authorize", "reject"} {
 		id := subscribe("subscriptions/create_pix_automatic")

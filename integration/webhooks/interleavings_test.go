@@ -106,6 +106,6 @@ func TestEveryInterleavingOfTheInbox(t *testing.T) {
 			total += runs
 			assert.Empty(t, counterExample, "run %d", runs)
 		}
-		fmt.Printf("%d interleavings of the inbox in %s were played\n", total, d.name)
+		fmt.Printf("explored %d interleavings of the inbox in %s\n", total, d.name)
 	})
 }

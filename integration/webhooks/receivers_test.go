@@ -16,7 +16,7 @@ const processes = 8
 // them events, some twice, some late, some with a wrong or stale signature; an
 // attacker forges more; and the processes are killed, sometimes by their own
 // handlers between claim and completion. Every event must be in the table
-// exactly once, and nothing else. With 100,000 events:
+// exactly once, and nothing else may be. With 100,000 events:
 //
 //	DELIVERIES=100000 integration/run -timeout 3h -run TestReceivers -v ./webhooks
 //

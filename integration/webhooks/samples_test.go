@@ -48,7 +48,7 @@ func changedOne(res sql.Result, err error) error {
 
 // A webhook that arrives before its order is committed is not lost, and an
 // order paid with a different amount is not shipped.
-func TestThePaymentOfAnOrderThatIsNotStoredYetComesBack(t *testing.T) {
+func TestAPaymentBeforeItsOrderIsRetried(t *testing.T) {
 	t.Parallel()
 	db := privateDatabase(t)
 	_, err := db.ExecContext(t.Context(), `CREATE TABLE orders (ref TEXT PRIMARY KEY, amount BIGINT, currency TEXT, state TEXT)`)

@@ -250,7 +250,7 @@ func TestALongHandleTxBlocksNoOtherEvent(t *testing.T) {
 	})
 }
 
-func TestWrongArgumentsAreReported(t *testing.T) {
+func TestInvalidArgumentsAreReported(t *testing.T) {
 	t.Parallel()
 	db := databases(t)[0].open(t)
 	for want, s := range map[string]*sqlstore.Store{

@@ -37,7 +37,7 @@ func TestEveryFaultSchedule(t *testing.T) {
 	t.Parallel()
 	var total atomic.Int64
 	t.Cleanup(func() {
-		fmt.Printf("%d fault schedules of %d operations were played\n", total.Load(), len(operations()))
+		fmt.Printf("explored %d fault schedules of %d operations\n", total.Load(), len(operations()))
 	})
 	for _, op := range operations() {
 		t.Run(op.name, func(t *testing.T) {

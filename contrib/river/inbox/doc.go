@@ -21,7 +21,8 @@
 //	}
 //	client, err := river.NewClient(riverpgxv5.New(pool), config)
 //
-// [Inbox.Migrate] creates the tables, after River's own migrations.
+// Run River's own migrations first, then Migrate, which creates the table of
+// events.
 //
 // # How it works
 //

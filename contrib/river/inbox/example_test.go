@@ -59,7 +59,7 @@ func markPaid(ctx context.Context, tx pgx.Tx, e *webhook.TransactionEvent) error
 	changed, err := tx.Exec(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2 AND currency = $3`,
 		e.CorrelationID, e.Data.Amount, string(e.Data.Currency))
 	if err == nil && changed.RowsAffected() != 1 {
-		err = errors.New("no such order: the webhook may have overtaken it") // it is retried
+		err = errors.New("no such order yet: the webhook may have arrived first") // it is retried
 	}
 	return err
 }

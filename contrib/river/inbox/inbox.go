@@ -27,7 +27,8 @@ const Queue = "gateway_webhooks"
 type Config struct {
 	Pool *pgxpool.Pool
 
-	// Schema holds River's tables and the events; "" is the search path.
+	// Schema is the schema of River's tables and of the events; "" means the
+	// search path.
 	Schema string
 
 	// Store holds options for the table of events, such as
@@ -71,7 +72,7 @@ func New(config Config) (*Inbox, error) {
 	case config.Pool == nil:
 		return nil, errors.New("inbox: Config.Pool is required")
 	case config.Schema != "" && !schemaName.MatchString(config.Schema):
-		return nil, errors.New("inbox: Config.Schema must be lowercase letters, digits and underscores")
+		return nil, errors.New("inbox: Config.Schema must consist of lowercase letters, digits and underscores")
 	case config.SweepInterval < 0, config.StuckAfter < 0:
 		return nil, errors.New("inbox: Config.SweepInterval and StuckAfter must not be negative")
 	}

@@ -45,7 +45,7 @@ func (o *Outbox) List(ctx context.Context, q Query) ([]*Entry, error) {
 	return list, wrap(err)
 }
 
-// Counts returns how many operations are in each state but [Done]. Alert on
+// Counts returns how many operations are in each state except [Done]. Alert on
 // [Ambiguous] and [Dead].
 func (o *Outbox) Counts(ctx context.Context) (map[State]int64, error) {
 	rows, err := o.config.Pool.Query(ctx, `SELECT state, count(*) FROM `+o.store.table+` WHERE state <> 'done' GROUP BY state`)
@@ -207,8 +207,8 @@ func (o *Outbox) reopen(ctx context.Context, tx pgx.Tx, r *record, state State) 
 // Purge deletes the operations that were done or canceled before a time and
 // returns how many. Their keys are forgotten: an operation inserted again with
 // such a key is sent again. The gateway still rejects repeated references of
-// creates, but would apply a refund twice. Keep operations for longer than
-// your code may repeat them.
+// creates, but would apply a refund twice. Keep operations for as long as
+// your code may insert them again.
 func (o *Outbox) Purge(ctx context.Context, before time.Time) (int64, error) {
 	tag, err := o.config.Pool.Exec(ctx, `DELETE FROM `+o.store.table+` WHERE state IN ('done', 'canceled') AND updated_at < $1`, before)
 	return tag.RowsAffected(), wrap(err)

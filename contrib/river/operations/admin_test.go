@@ -33,8 +33,8 @@ func TestValidateNamesTheFieldAndTheRule(t *testing.T) {
 		{operations.Refund{TransactionID: someID, Full: true}, "key is required"},
 		{operations.Refund{Key: "k", Full: true}, "transaction_id is required"},
 		{operations.Refund{Key: "k", TransactionID: "../transfers", Full: true}, "transaction_id is required"},
-		{operations.Refund{Key: "k", TransactionID: someID}, "exactly one of amount, up_to and full"},
-		{operations.Refund{Key: "k", TransactionID: someID, Amount: 1, Full: true}, "exactly one of amount, up_to and full"},
+		{operations.Refund{Key: "k", TransactionID: someID}, "amount is required unless up_to or full is set"},
+		{operations.Refund{Key: "k", TransactionID: someID, Amount: 1, Full: true}, "amount is required unless up_to or full is set"},
 		{operations.Refund{Key: "k", TransactionID: someID, Amount: -1}, "amount"},
 		{operations.Refund{Key: "k", TransactionID: someID, UpTo: -1}, "up_to"},
 		{operations.Refund{Key: "k", TransactionID: someID, Full: true, Reason: strings.Repeat("x", 501)}, "reason"},
@@ -48,7 +48,7 @@ func TestValidateNamesTheFieldAndTheRule(t *testing.T) {
 	}
 }
 
-func TestValuesThatCanNotBeStoredExactlyAreRejected(t *testing.T) {
+func TestValuesThatCannotBeStoredExactlyAreRejected(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	for message, metadata := range map[string]map[string]any{
@@ -193,7 +193,7 @@ func TestConfigIsChecked(t *testing.T) {
 	for message, config := range map[string]operations.Config{
 		"Pool is required":           {Client: client},
 		"Client is required":         {Pool: pool},
-		"must be letters":            {Pool: pool, Client: client, Schema: "a; DROP TABLE orders"},
+		"must consist of letters":    {Pool: pool, Client: client, Schema: "a; DROP TABLE orders"},
 		"must not be negative":       {Pool: pool, Client: client, KeyLifetime: -1},
 		"at least twice SendTimeout": {Pool: pool, Client: client, SendTimeout: time.Minute, SettleAfter: time.Minute},
 	} {

@@ -291,7 +291,7 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 		p.LastError = err.Error()
 		return a.retry(ctx, Sent, err)
 	case found.finding == applied:
-		p.note(r.clock(), "found applied")
+		p.note(r.clock(), "a read shows that it was applied")
 		return a.succeed(ctx, found.result)
 	case found.finding == unclear && !definite:
 		p.Ambiguity = found.why
@@ -300,7 +300,7 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 		return a.rest(ctx, Ambiguous, 0)
 	}
 	p.Misses++
-	p.note(r.clock(), "no sign that it was applied")
+	p.note(r.clock(), "a read does not show that it was applied")
 	switch {
 	case p.Misses < reads && !p.Answered:
 		return a.rest(ctx, Sent, a.nextRead())

@@ -278,7 +278,7 @@ func (s *outboxStorm) compareRefunds(f *findings, b *books, moved map[string]int
 	}
 }
 
-// justified checks in the mock server's request journal that an operation really
+// justified checks in the mock gateway's request journal that an operation really
 // was ambiguous: the operator's refunds must account for the difference that
 // the outbox could not explain.
 func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bool {
@@ -308,7 +308,7 @@ func (s *outboxStorm) justified(op operations.Operation, e *operations.Entry) bo
 	return explained(now-before) || explained(now-before-asked)
 }
 
-// keepJournal copies the refunds from the mock server's journal, which keeps
+// keepJournal copies the refunds from the mock gateway's journal, which keeps
 // only the latest requests.
 func (s *outboxStorm) keepJournal(ctx context.Context) {
 	var last uint64

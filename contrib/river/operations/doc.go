@@ -2,7 +2,7 @@
 // (riverqueue.com) and PostgreSQL. A call that must happen (charge this order,
 // refund that return, pay this supplier) is stored in the same transaction as the
 // decision to make it. A worker sends it, finds out its outcome even across
-// crashes, and reports it to your handler exactly once.
+// crashes, and runs your handler with it; the handler commits exactly once.
 //
 // # Use
 //
@@ -29,26 +29,28 @@
 //
 //	_, err = outbox.InsertTx(ctx, tx, operations.Refund{Key: "return-17", TransactionID: id, Amount: 500})
 //
-// [Outbox.Migrate] creates the tables, after River's own migrations.
+// Run River's own migrations first, then [Outbox.Migrate], which creates the
+// outbox's table.
 //
 // # How an outcome becomes known
 //
 // A create has a reference, fixed when it is inserted. After a lost response it
 // is sent again with the same reference, and the gateway applies it only once.
 //
-// A refund, a cancellation and an update have none. They are sent one at a time
-// per resource. The resource's state is committed before the request is sent.
-// After a lost response nothing is sent; [Config.SettleAfter] later, when the
-// request can no longer be applied, the resource is read and compared:
+// A refund, a cancellation and an update have none. The outbox sends them one at
+// a time per resource, and commits the resource's state before each request.
+// After a lost response it sends nothing until [Config.SettleAfter] has passed
+// and the request can no longer be applied. Then it reads the resource and
+// compares it with the state before:
 //
 //   - The change is there: the operation was applied.
-//   - It is not there, in several reads: it was not applied and is sent again.
-//   - Something else changed too, so the read is inconclusive: the operation
+//   - Several reads don't show it: it was not applied and is sent again.
+//   - Something else changed too, so the reads are inconclusive: the operation
 //     is [Ambiguous]. It waits, with its history, until a person decides with
 //     [Outbox.Resolve].
 //
-// A gateway that honours Idempotency-Key needs no comparison while it remembers
-// the key; see [Config.KeyLifetime].
+// With a gateway that honors Idempotency-Key, no comparison is needed while it
+// remembers the key; see [Config.KeyLifetime].
 //
 // docs/operations.md in the root module lists the guarantees and their limits.
 package operations

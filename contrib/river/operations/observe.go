@@ -13,7 +13,7 @@ type Event string
 const (
 	EventDone          Event = "done"           // applied, and the handler committed
 	EventRejected      Event = "rejected"       // rejected for good, and the handler committed
-	EventRetry         Event = "retry"          // the gateway is down; the operation is retried later
+	EventRetry         Event = "retry"          // nothing is decided yet; Err says why, and the operation is retried
 	EventUnknown       Event = "unknown"        // a request was sent, and its outcome is not known
 	EventNotApplied    Event = "not_applied"    // a read showed that it was not applied; it is sent again
 	EventAmbiguous     Event = "ambiguous"      // a person must decide

@@ -32,7 +32,7 @@ type Operation interface {
 	send(ctx context.Context, s *session, before *snapshot) (any, error)
 	// look finds out the outcome of a request whose response was lost.
 	look(ctx context.Context, s *session, before *snapshot) (verdict, error)
-	// decided returns the result of an operation that a person found applied.
+	// decided returns the result of an operation that a person resolved as Applied.
 	decided(ctx context.Context, s *session, before *snapshot, resourceID string) (any, error)
 	// repeat returns how the request can be repeated safely.
 	repeat() repeatability
@@ -70,7 +70,7 @@ type repeatability uint8
 
 const (
 	byReading        repeatability = iota // only after reading the resource
-	byIdempotencyKey                      // with the header, if the gateway honours it
+	byIdempotencyKey                      // with the header, if the gateway honors it
 	byReference                           // with the reference in the body
 )
 
@@ -103,7 +103,7 @@ const (
 
 // errStale reports that a read is older than the stored state, as from a
 // replica that lags behind.
-var errStale = errors.New("the gateway returned an older state than it returned before")
+var errStale = errors.New("the gateway returned an older state than in an earlier read")
 
 // session is the context in which an operation is sent.
 type session struct {
@@ -144,7 +144,7 @@ func newOperation(kind string, params []byte) (Operation, error) {
 	case kindCancelSubscription:
 		return decode[CancelSubscription](params)
 	default:
-		return nil, fmt.Errorf("operations: this version does not know the operation %q", kind)
+		return nil, fmt.Errorf("operations: unknown kind of operation %q: another version inserted it", kind)
 	}
 }
 

@@ -25,7 +25,8 @@ type Config struct {
 	Pool   *pgxpool.Pool
 	Client *gateway.Client
 
-	// Schema holds River's tables and the outbox's own; "" is the search path.
+	// Schema is the schema of River's tables and of the outbox's; "" means the
+	// search path.
 	Schema string
 
 	// SendTimeout is how long one request to the gateway may take; 30 s if it
@@ -116,7 +117,7 @@ func (c *Config) check() error {
 	case c.Client == nil:
 		return errors.New("operations: Config.Client is required")
 	case c.Schema != "" && !schemaName.MatchString(c.Schema):
-		return errors.New("operations: Config.Schema must be letters, digits and underscores")
+		return errors.New("operations: Config.Schema must consist of letters, digits and underscores")
 	case c.SendTimeout < 0, c.KeyLifetime < 0, c.MaxBackoff < 0, c.HandlerAttempts < 0, c.HandlerTimeout < 0, c.SweepInterval < 0:
 		return errors.New("operations: Config: durations and counts must not be negative")
 	case c.SettleAfter < 2*c.SendTimeout:

@@ -62,19 +62,19 @@ func TestARefundIsMadeOnceWhateverHappensToTheRequest(t *testing.T) {
 	}
 }
 
-// interloper is a transport through which an operator refunds by hand right
+// manualRefund is a transport through which an operator refunds by hand right
 // after the outbox's request, before the outbox learns its outcome.
-type interloper struct {
+type manualRefund struct {
 	next  http.RoundTripper
 	after func()
 	used  atomic.Bool
 }
 
-func (i *interloper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (m *manualRefund) RoundTrip(req *http.Request) (*http.Response, error) {
 	op, _ := gateway.OperationFromContext(req.Context())
-	resp, err := i.next.RoundTrip(req)
-	if op.Name == "transactions.refund" && i.used.CompareAndSwap(false, true) {
-		i.after()
+	resp, err := m.next.RoundTrip(req)
+	if op.Name == "transactions.refund" && m.used.CompareAndSwap(false, true) {
+		m.after()
 	}
 	return resp, err
 }
@@ -85,7 +85,7 @@ func ambiguous(t *testing.T, applied bool) (*world, *gateway.Transaction) {
 	t.Helper()
 	w := open(t, nil)
 	charge := w.paid(1000)
-	byHand := &interloper{next: w.gw.Transport(), after: func() {
+	byHand := &manualRefund{next: w.gw.Transport(), after: func() {
 		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 450})
 		assert.NoError(t, err)
 	}}
@@ -149,7 +149,7 @@ func TestASmallerRefundByHandIsNotAmbiguous(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	charge := w.paid(1000)
-	byHand := &interloper{next: w.gw.Transport(), after: func() {
+	byHand := &manualRefund{next: w.gw.Transport(), after: func() {
 		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 100})
 		assert.NoError(t, err)
 	}}
@@ -199,7 +199,7 @@ func TestWithIdempotencyKeysALostRefundNeedsNoComparison(t *testing.T) {
 	t.Parallel()
 	w := open(t, func(c *operations.Config) { c.KeyLifetime = time.Hour }, mockserver.WithDialect(mockserver.Live))
 	charge := w.paid(1000)
-	byHand := &interloper{next: w.gw.Transport(), after: func() {
+	byHand := &manualRefund{next: w.gw.Transport(), after: func() {
 		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 450})
 		assert.NoError(t, err)
 	}}

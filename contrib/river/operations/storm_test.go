@@ -29,11 +29,11 @@ const (
 )
 
 // Workers on one database carry out operations of every kind. Meanwhile the mock
-// server injects every fault, the workers are killed before the request, after
+// gateway injects every fault, the workers are killed before the request, after
 // it, after the response and before the commit, and an operator refunds by
 // hand. The gateway's own books must show each operation once, and the
 // handlers' table must agree with them.
-func TestWorkersThatAreKilledMoveNoCentTwice(t *testing.T) {
+func TestKilledWorkersNeverMoveMoneyTwice(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []string{"document", "live"} {
 		t.Run(dialect, func(t *testing.T) {
@@ -45,9 +45,9 @@ func TestWorkersThatAreKilledMoveNoCentTwice(t *testing.T) {
 	}
 }
 
-// With the naive loop the same load moves money twice, which proves that the
-// faults are harmful.
-func TestTheLoopThatMerchantsWriteMovesMoneyTwice(t *testing.T) {
+// The naive loop must move money twice under the same load: otherwise the faults
+// are harmless and the test above proves nothing.
+func TestANaiveLoopMovesMoneyTwice(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, false, true)
 	s.run()
@@ -165,7 +165,7 @@ func (s *outboxStorm) left() (n int) {
 	return n
 }
 
-// addFaults turns on every fault of the mock server.
+// addFaults turns on every fault of the mock gateway.
 func (s *outboxStorm) addFaults() {
 	writes := []mockserver.Fault{
 		mockserver.LoseResponse(), mockserver.Truncate(), mockserver.EmptyBody(), mockserver.BadJSON(), mockserver.ResetBefore(),

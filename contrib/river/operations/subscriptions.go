@@ -45,7 +45,7 @@ func (c CreateSubscription) send(ctx context.Context, s *session, _ *snapshot) (
 	return s.client.Subscriptions.Create(ctx, gateway.SubscriptionParams(c), s.options...)
 }
 
-// look looks for a subscription that the request may have created. Responses do
+// look searches for a subscription that the request may have created. Responses do
 // not include the idempotency key, so an equal subscription may come from
 // another request.
 func (c CreateSubscription) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {

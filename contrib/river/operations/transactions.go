@@ -124,7 +124,7 @@ func (r Refund) Validate() error {
 	err := checkIdentity(r, "key", "transaction_id")
 	switch {
 	case set != 1:
-		err = errors.Join(err, invalid(kindRefund, "amount", "exactly one of amount, up_to and full must be set"))
+		err = errors.Join(err, invalid(kindRefund, "amount", "is required unless up_to or full is set, and only one of the three may be set"))
 	case r.UpTo < 0:
 		err = errors.Join(err, invalid(kindRefund, "up_to", "must be at least 1"))
 	}

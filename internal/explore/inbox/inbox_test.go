@@ -76,7 +76,7 @@ func TestEveryInterleavingOfTheInbox(t *testing.T) {
 		limits.Turns = n
 	}
 	var total atomic.Int64
-	t.Cleanup(func() { fmt.Printf("%d interleavings of the inbox in memory were played\n", total.Load()) })
+	t.Cleanup(func() { fmt.Printf("explored %d interleavings of the inbox in memory\n", total.Load()) })
 	for _, s := range scenarios(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()

@@ -39,17 +39,17 @@ type config struct {
 	notReproduced []string // rows of the profile that have no setting here
 }
 
-const usage = `mockgateway is a whole payment gateway in memory, for tests and development.
+const usage = `mockgateway is a complete in-memory payment gateway, for tests and development.
 
 usage: mockgateway [flags]
 
 Without flags it listens on 127.0.0.1:4010 and accepts any key that begins with
-sk_test_; each key is an account of its own. Its control plane is under
-/__mock; docs/mockgateway.md shows a session with curl.
+sk_test_; each key opens its own account. Its control plane is under /__mock;
+docs/mockgateway.md shows a session with curl.
 
-Each flag can also be set by the environment variable next to it. The flag wins;
-an empty variable counts as not set. Durations use Go's syntax plus days: 90m,
-12h, 40d.
+Each flag can also be set by the environment variable next to it. The flag
+takes precedence; an empty variable counts as not set. Durations use Go's syntax
+plus days: 90m, 12h, 40d.
 
 flags:
 `

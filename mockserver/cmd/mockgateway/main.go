@@ -1,4 +1,4 @@
-// Command mockgateway is a whole payment gateway in memory for any language.
+// Command mockgateway is a complete in-memory payment gateway for any language.
 //
 //	go run ./mockserver/cmd/mockgateway
 //

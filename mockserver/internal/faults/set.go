@@ -18,7 +18,7 @@ const (
 )
 
 // ErrLimit means that the set is full.
-var ErrLimit = fmt.Errorf("the gateway has reached its limit of %d waiting faults: clear some", maxFaults)
+var ErrLimit = fmt.Errorf("the gateway has reached its limit of %d pending faults: clear some", maxFaults)
 
 // Set holds the faults for requests and webhooks. The zero Set is empty and
 // ready.

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/examples/internal/tale"
+	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/gateway-go/gateway/internal/qr"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// story is one run: a shop, an order, and the results.
-type story struct {
-	*tale.Teller
+// session is one run: a shop, an order, and the results.
+type session struct {
+	*demo.Printer
 
 	draw   func(qr.Code) string
 	shop   *Shop
@@ -26,14 +26,14 @@ type story struct {
 	charge *gateway.Transaction
 }
 
-// tell runs the story. Its error is the first expectation that failed.
-func tell(ctx context.Context, s *story) error {
+// runSession runs all steps and returns the first expectation that failed.
+func runSession(ctx context.Context, s *session) error {
 	began := time.Now()
 	s.ref = newReference(s.order)
-	if err := tale.Steps(ctx, s.show, s.create, s.pay, s.refund, s.repeat, s.list); err != nil {
+	if err := demo.Steps(ctx, s.show, s.create, s.pay, s.refund, s.repeat, s.list); err != nil {
 		return err
 	}
-	s.Say("\nEverything went as expected, in %s.", time.Since(began).Round(time.Millisecond))
+	s.Printf("\nEverything went as expected, in %s.", time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
@@ -44,18 +44,18 @@ func newReference(order *Order) string {
 	return "order-" + order.Number + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-func (s *story) show(context.Context) error {
+func (s *session) show(context.Context) error {
 	s.Title("The order")
-	s.Say("%s, %s", s.order.Number, s.order.Buyer.Name)
+	s.Printf("%s, %s", s.order.Number, s.order.Buyer.Name)
 	for _, item := range s.order.Items {
-		s.Say("%4d × %-42s %14s", *item.Quantity, item.Name, money(*item.Price*int64(*item.Quantity)))
+		s.Printf("%4d × %-42s %14s", *item.Quantity, item.Name, money(*item.Price*int64(*item.Quantity)))
 	}
-	s.Say("%-49s %14s", "       to pay", money(s.order.Total()))
-	s.Say("Gateway: %s", s.shop.Where)
+	s.Printf("%-49s %14s", "       to pay", money(s.order.Total()))
+	s.Printf("Gateway: %s", s.shop.Where)
 	return nil
 }
 
-func (s *story) create(ctx context.Context) error {
+func (s *session) create(ctx context.Context) error {
 	s.Title("The charge")
 	charge, _, err := s.shop.Charge(ctx, s.order, s.ref)
 	if err != nil {
@@ -65,25 +65,25 @@ func (s *story) create(ctx context.Context) error {
 	if charge.Status != gateway.TransactionPending || charge.Pix == nil {
 		return fmt.Errorf("a new Pix charge should be pending and have a Pix code, it is %s", charge.Status)
 	}
-	s.Say("transaction  %s", charge.ID)
-	s.Say("reference    %s", charge.ExternalRef)
-	s.Say("status       %s, until %s", charge.Status, charge.Pix.ExpirationDate.Format(time.RFC3339))
+	s.Printf("transaction  %s", charge.ID)
+	s.Printf("reference    %s", charge.ExternalRef)
+	s.Printf("status       %s, until %s", charge.Status, charge.Pix.ExpirationDate.Format(time.RFC3339))
 	picture, err := qr.New(charge.Pix.QRCode)
 	if err != nil {
 		return err
 	}
-	s.Say("The buyer scans this in the bank's app:")
-	s.Say("%s", s.draw(picture))
-	s.Say("or pastes this:")
-	s.Say("%s", charge.Pix.QRCode)
+	s.Printf("The buyer scans this in the bank's app:")
+	s.Printf("%s", s.draw(picture))
+	s.Printf("or pastes this:")
+	s.Printf("%s", charge.Pix.QRCode)
 	return s.expectEvents(ctx, webhook.TransactionCreated, webhook.TransactionPending)
 }
 
-func (s *story) pay(ctx context.Context) error {
+func (s *session) pay(ctx context.Context) error {
 	s.Title("The buyer pays")
 	err := s.shop.Pay(ctx, s.charge.ID)
 	if errors.Is(err, errNotPaid) {
-		s.Say("%s: the charge stays unpaid.", err)
+		s.Printf("%s: the charge stays unpaid.", err)
 		return nil
 	}
 	if err != nil {
@@ -99,14 +99,14 @@ func (s *story) pay(ctx context.Context) error {
 		return fmt.Errorf("the charge should be paid with %s, it is %s with %s",
 			money(s.order.Total()), s.charge.Status, money(s.charge.PaidAmount))
 	}
-	s.Say("status       %s", s.charge.Status)
-	s.Say("paid         %s at %s", money(s.charge.PaidAmount), s.charge.PaidAt.Format(time.RFC3339))
-	s.Say("proof        %s", s.charge.Pix.EndToEndID)
+	s.Printf("status       %s", s.charge.Status)
+	s.Printf("paid         %s at %s", money(s.charge.PaidAmount), s.charge.PaidAt.Format(time.RFC3339))
+	s.Printf("end-to-end   %s", s.charge.Pix.EndToEndID)
 	return nil
 }
 
 // refund refunds the last item.
-func (s *story) refund(ctx context.Context) error {
+func (s *session) refund(ctx context.Context) error {
 	if !s.charge.Settled() {
 		return nil
 	}
@@ -131,13 +131,13 @@ func (s *story) refund(ctx context.Context) error {
 		return fmt.Errorf("refunded %s, remaining %s, refunded amount of the charge %s: this does not add up to %s",
 			money(refund.AmountRefunded), money(refund.RemainingBalance), money(s.charge.RefundedAmount), money(s.order.Total()))
 	}
-	s.Say("status       %s", s.charge.Status)
-	s.Say("refunded     %s, %s remain paid", money(refund.AmountRefunded), money(refund.RemainingBalance))
+	s.Printf("status       %s", s.charge.Status)
+	s.Printf("refunded     %s, %s remain paid", money(refund.AmountRefunded), money(refund.RemainingBalance))
 	return nil
 }
 
 // repeat shows why every create has a reference: it can be sent again.
-func (s *story) repeat(ctx context.Context) error {
+func (s *session) repeat(ctx context.Context) error {
 	if s.shop.Mock == nil {
 		return s.repeatByHand(ctx)
 	}
@@ -156,9 +156,9 @@ func (s *story) repeat(ctx context.Context) error {
 		return fmt.Errorf("the create should have taken 2 attempts and be recovered, it took %d (recovered: %t)",
 			response.Attempts, response.Recovered)
 	}
-	s.Say("attempt 1    sent and applied; the response is lost")
-	s.Say("attempt 2    rejected: the reference is taken, by attempt 1; the client reads that transaction")
-	s.Say("result       transaction %s, %s", charge.ID, charge.Status)
+	s.Printf("attempt 1    sent and applied; the response is lost")
+	s.Printf("attempt 2    rejected: the reference is taken, by attempt 1; the client reads that transaction")
+	s.Printf("result       transaction %s, %s", charge.ID, charge.Status)
 	if err := s.expectEvents(ctx, webhook.TransactionCreated, webhook.TransactionPending); err != nil {
 		return err
 	}
@@ -167,17 +167,17 @@ func (s *story) repeat(ctx context.Context) error {
 
 // repeatByHand does what a shop does after it crashed before reading the
 // response.
-func (s *story) repeatByHand(ctx context.Context) error {
+func (s *session) repeatByHand(ctx context.Context) error {
 	s.Title("The same charge again, as after a crash")
 	_, _, err := s.shop.Charge(ctx, s.order, s.ref)
 	if !errors.Is(err, gateway.ErrDuplicate) {
 		return fmt.Errorf("a second create with the same reference should be a duplicate, got: %w", err)
 	}
-	s.Say("rejected     %v", err)
+	s.Printf("rejected     %v", err)
 	return s.expectOne(ctx)
 }
 
-func (s *story) expectOne(ctx context.Context) error {
+func (s *session) expectOne(ctx context.Context) error {
 	found, err := s.shop.Find(ctx, s.ref, s.charge.CreatedAt.Time)
 	if err != nil {
 		return err
@@ -185,18 +185,18 @@ func (s *story) expectOne(ctx context.Context) error {
 	if len(found) != 1 || found[0].ID != s.charge.ID {
 		return fmt.Errorf("there should be one charge with the reference %s, there are %d", s.ref, len(found))
 	}
-	s.Say("The gateway has one charge with the reference %s.", s.ref)
+	s.Printf("The gateway has one charge with the reference %s.", s.ref)
 	return nil
 }
 
-func (s *story) list(ctx context.Context) error {
+func (s *session) list(ctx context.Context) error {
 	s.Title("Everything at the gateway")
 	page, err := s.shop.Client.Transactions.List(ctx, gateway.TransactionListParams{Limit: 10})
 	if err != nil {
 		return err
 	}
 	for _, item := range page.Items {
-		s.Say("%s  %-24s %-19s %14s", item.ID, item.ExternalRef, item.Status, gateway.FormatAmount(item.Amount, item.Currency))
+		s.Printf("%s  %-24s %-19s %14s", item.ID, item.ExternalRef, item.Status, gateway.FormatAmount(item.Amount, item.Currency))
 	}
 	if s.shop.Mock != nil && page.Total != 2 {
 		return fmt.Errorf("there should be 2 charges in all, there are %d", page.Total)
@@ -204,7 +204,7 @@ func (s *story) list(ctx context.Context) error {
 	return nil
 }
 
-func (s *story) reload(ctx context.Context) error {
+func (s *session) reload(ctx context.Context) error {
 	charge, err := s.shop.Client.Transactions.Get(ctx, s.charge.ID)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *story) reload(ctx context.Context) error {
 
 // expectEvents checks that these webhooks arrived for the charge, in this order,
 // and no others. A real gateway can't reach this process.
-func (s *story) expectEvents(ctx context.Context, kinds ...webhook.Kind) error {
+func (s *session) expectEvents(ctx context.Context, kinds ...webhook.Kind) error {
 	if s.shop.Mock == nil {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (s *story) expectEvents(ctx context.Context, kinds ...webhook.Kind) error {
 			return fmt.Errorf("a webhook should be signed and about %s, %s is not", s.charge.ID, event.ID)
 		}
 		got = append(got, event.Kind)
-		s.Say("webhook      %s, signature verified", event.Kind)
+		s.Printf("webhook      %s, signature verified", event.Kind)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(kinds) {
 		return fmt.Errorf("the webhooks %v should have arrived, these did: %v", kinds, got)
