@@ -139,3 +139,19 @@ func TestOnlyDigits(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "0119876543219", spec.OnlyDigits("/0:(11) 98765-4321é９9"))
 }
+
+// The same query gives the same violations in the same order, and no parameter
+// escapes the rules because its name in valid UTF-8 is another's.
+func TestTheViolationsOfAQueryHaveAnOrder(t *testing.T) {
+	t.Parallel()
+	const number = "4111111111111111"
+	for range 50 {
+		var fields []string
+		for _, v := range spec.CheckQuery(url.Values{"b": {number}, "a": {number}, "d": {number}, "c": {number}}, spec.TransactionList, spec.Variant{}) {
+			fields = append(fields, v.Field)
+		}
+		assert.Equal(t, []string{"a", "b", "c", "d"}, fields)
+		same := url.Values{"\xff": {number}, "\xfe": {"1"}, "\xfd": {"2"}}
+		assert.Len(t, spec.CheckQuery(same, spec.TransactionList, spec.Variant{}), 1)
+	}
+}

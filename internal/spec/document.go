@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"reflect"
 	"slices"
@@ -144,10 +145,11 @@ func Joined(values []string) string {
 // that there are too many.
 func parseQuery(q url.Values) (*Document, error) {
 	members := make(map[string]string, len(q))
-	for name, values := range q {
-		members[strings.ToValidUTF8(name, "�")] = Joined(values)
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		valid := strings.ToValidUTF8(name, "�") // several names may become the same
+		members[valid] = Joined(append([]string{members[valid]}, q[name]...))
 	}
-	body, _ := json.Marshal(members, jsontext.AllowInvalidUTF8(true)) // encoding a map of strings can't fail
+	body, _ := json.Marshal(members, jsontext.AllowInvalidUTF8(true), json.Deterministic(true)) // encoding a map of strings can't fail
 	d, err := Parse(body)
 	if err != nil {
 		return nil, err
