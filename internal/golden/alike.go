@@ -4,13 +4,12 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"testing"
 )
 
 // Alike checks that got, a response of the mock, has the same members and values as
 // the golden response want, except values that differ in every run: ids, timestamps
 // and codes derived from them. Members named in except may have any value.
-func Alike(tb testing.TB, want, got []byte, except ...string) {
+func Alike(tb TB, want, got []byte, except ...string) {
 	tb.Helper()
 	compare(tb, want, got, func(name string, want, got any) bool {
 		ignored := slices.Contains(except, name) && want != (absent{}) && got != (absent{})

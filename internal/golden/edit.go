@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // Missing is the value with which [Edit] removes a member.
@@ -13,7 +12,7 @@ const Missing = ""
 // Edit returns the JSON in body with the member at path, such as
 // "products[0].name", set to the JSON in value. All steps of the path but the last
 // must exist.
-func Edit(tb testing.TB, body, path, value string) string {
+func Edit(tb TB, body, path, value string) string {
 	tb.Helper()
 	root := parse(tb, []byte(body))
 	var v any

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"testing"
 )
 
 // Exchange returns the same response to every request and records the requests. Its
@@ -61,7 +60,7 @@ func (e *Exchange) Requests() []Request {
 }
 
 // Only returns the request, and fails the test unless there was exactly one.
-func (e *Exchange) Only(tb testing.TB) Request {
+func (e *Exchange) Only(tb TB) Request {
 	tb.Helper()
 	all := e.Requests()
 	if len(all) != 1 {

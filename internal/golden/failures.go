@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // Failure is an error response that every operation must be able to read, and what
@@ -23,7 +22,7 @@ type Failure struct {
 
 // Failures returns the error responses under testdata/errors, from the gateway
 // and from a proxy in front of it. Each call returns new values.
-func Failures(tb testing.TB) []*Failure {
+func Failures(tb TB) []*Failure {
 	tb.Helper()
 	entries, err := os.ReadDir(filepath.Join(root(tb), "testdata", "errors"))
 	if err != nil {
@@ -46,7 +45,7 @@ func Failures(tb testing.TB) []*Failure {
 	return all
 }
 
-func failure(tb testing.TB, name string, status int) *Failure {
+func failure(tb TB, name string, status int) *Failure {
 	tb.Helper()
 	f := &Failure{Name: name, Exchange: Exchange{Status: status, Body: Read(tb, "errors/"+name)}}
 	if strings.HasSuffix(name, ".html") {

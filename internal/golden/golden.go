@@ -15,14 +15,20 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// TB is the part of *testing.T that this package uses.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // Read returns the file testdata/name in the module's root, such as
 // "customers/create.request.json".
-func Read(tb testing.TB, name string) []byte {
+func Read(tb TB, name string) []byte {
 	tb.Helper()
 	body, err := os.ReadFile(filepath.Join(root(tb), "testdata", filepath.FromSlash(name)))
 	if err != nil {
@@ -32,7 +38,7 @@ func Read(tb testing.TB, name string) []byte {
 }
 
 // root returns the module's folder.
-func root(tb testing.TB) string {
+func root(tb TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
@@ -55,7 +61,7 @@ func exists(path string) bool {
 
 // Body returns the file testdata/name as it must be on the wire: with the same
 // members in the same order but without whitespace.
-func Body(tb testing.TB, name string) string {
+func Body(tb TB, name string) string {
 	tb.Helper()
 	var b bytes.Buffer
 	if err := json.Compact(&b, Read(tb, name)); err != nil {
@@ -65,7 +71,7 @@ func Body(tb testing.TB, name string) string {
 }
 
 // Data returns the data member of a response.
-func Data(tb testing.TB, response []byte) []byte {
+func Data(tb TB, response []byte) []byte {
 	tb.Helper()
 	var envelope struct {
 		Data json.RawMessage `json:"data"`
@@ -79,7 +85,7 @@ func Data(tb testing.TB, response []byte) []byte {
 // Keeps checks a round trip: got, the encoding of what was decoded from want, must
 // have the members and values of want and no others. Absent, null, "" and an empty
 // list count as equal, and a number may have been a string in want.
-func Keeps(tb testing.TB, want, got []byte) {
+func Keeps(tb TB, want, got []byte) {
 	tb.Helper()
 	compare(tb, want, got, func(_ string, want, got any) bool {
 		if digits, ok := want.(string); ok && got == json.Number(digits) {
@@ -89,7 +95,7 @@ func Keeps(tb testing.TB, want, got []byte) {
 	})
 }
 
-func parse(tb testing.TB, raw []byte) any {
+func parse(tb TB, raw []byte) any {
 	tb.Helper()
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -106,7 +112,7 @@ type absent struct{}
 func (absent) String() string { return "absent" }
 
 // compare reports the values of got that differ from those of want.
-func compare(tb testing.TB, want, got []byte, same func(name string, want, got any) bool) {
+func compare(tb TB, want, got []byte, same func(name string, want, got any) bool) {
 	tb.Helper()
 	var walk func(path string, want, got any)
 	walk = func(path string, want, got any) {
@@ -156,7 +162,7 @@ func zero(v any) bool { return empty(v) || v == false || v == json.Number("0") }
 // structs in it, is set. After decoding a golden file, this shows that each field
 // has the right name. Extra and the fields named in except may be zero, in any
 // struct.
-func Filled(tb testing.TB, v any, except ...string) {
+func Filled(tb TB, v any, except ...string) {
 	tb.Helper()
 	for _, path := range unset(reflect.ValueOf(v), "", append(except, "Extra")) {
 		tb.Errorf("golden: %T%s is not set", v, path)
@@ -197,7 +203,7 @@ func unsetFields(v reflect.Value, path string, except []string) []string {
 
 // Scramble returns the JSON object in raw with an unknown member "x_new" added to it
 // and to every object in it, as a later version of the gateway may send.
-func Scramble(tb testing.TB, raw []byte) []byte {
+func Scramble(tb TB, raw []byte) []byte {
 	tb.Helper()
 	out, err := json.Marshal(scramble(parse(tb, raw)))
 	if err != nil {
