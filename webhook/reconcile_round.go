@@ -104,17 +104,16 @@ func (ro *round) start(ctx context.Context, open OpenResource) error {
 }
 
 func (ro *round) failed(ctx context.Context, open OpenResource, err error) {
-	ro.warn(ctx, "webhook: a resource was not reconciled", open, errorAttr(err))
+	ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: a resource was not reconciled", openAttrs(open, errorAttr(err))...)
 }
 
-// warn logs which of the merchant's records an operator has to look at. Run
-// returns no Reconciliation, so what it counts is not seen otherwise.
-func (ro *round) warn(ctx context.Context, msg string, open OpenResource, attrs ...slog.Attr) {
+// openAttrs names one of the merchant's records in a log that an operator reads.
+func openAttrs(open OpenResource, attrs ...slog.Attr) []slog.Attr {
 	which := []slog.Attr{slog.String("family", string(open.Family)), slog.String("id", open.ID)}
 	if open.ExternalRef != "" {
 		which = append(which, slog.String("external_ref", open.ExternalRef))
 	}
-	ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, msg, append(which, attrs...)...)
+	return append(which, attrs...)
 }
 
 func (ro *round) add(one Reconciliation) {
@@ -148,7 +147,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 	switch {
 	case errors.Is(err, errUnknownResource):
 		one.Missing++
-		ro.warn(ctx, "webhook: the API has no resource with the id in the records: is it of another account or environment?", open)
+		ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: the API has no resource with the id in the records: is it of another account or environment?", openAttrs(open)...)
 		return one, nil
 	case err != nil:
 		return fail(err)
@@ -163,7 +162,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 
 // pass passes one event to the receiver and counts its outcome.
 func (ro *round) pass(ctx context.Context, open OpenResource, kind Kind, res *resource, one *Reconciliation) error {
-	rec, err := ro.record(open, kind, res)
+	rec, err := ro.openAttrs(open, kind, res)
 	if err != nil {
 		return err
 	}
@@ -256,7 +255,7 @@ func (rx *Receiver) acceptOnce(ctx context.Context, rec Record) result {
 }
 
 // record returns the event of a kind, if the resource proves it.
-func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, error) {
+func (ro *round) openAttrs(open OpenResource, kind Kind, res *resource) (Record, error) {
 	e := &Event{Family: open.Family, Kind: kind, ResourceID: open.ID, Source: SourceReconciler}
 	c := judge(e, res, ro.rx.cfg.Now())
 	if c.verdict != confirmed {
@@ -387,7 +386,7 @@ func (ro *round) identified(ctx context.Context, open OpenResource) error {
 func (ro *round) absent(ctx context.Context, open OpenResource) Reconciliation {
 	one := Reconciliation{Checked: 1, Missing: 1}
 	if ro.cfg.Absent == nil {
-		ro.warn(ctx, "webhook: a create was not carried out, and there is no Absent function to send it again", open)
+		ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: a create was not carried out, and there is no Absent function to send it again", openAttrs(open)...)
 		return one
 	}
 	if err := ro.cfg.Absent(ctx, open); err != nil {

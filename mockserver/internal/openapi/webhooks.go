@@ -42,7 +42,7 @@ func (d *document) webhooks() (object, error) {
 // sent says where an event is sent and which status the resource has then.
 func (d *document) sent(k webhook.Kind) string {
 	to, member := "the registered endpoints and the "+string(k.Family())+"'s notify_url", "data.status"
-	switch k.Family() {
+	switch k.Family() { //nolint:exhaustive // transactions are the usual case
 	case webhook.FamilySubscription:
 		to = "the registered endpoints"
 	case webhook.FamilyTransfer:
