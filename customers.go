@@ -30,7 +30,7 @@ type CustomerParams struct {
 	Document *Document `json:"document,omitzero"` // nullable
 
 	// ExternalRef is the customer's reference in your own system and the
-	// idempotency key: a second create with it is rejected with [ErrDuplicate].
+	// idempotency key. A second create with it is rejected with [ErrDuplicate].
 	// The client does not retry a create without one after a lost response,
 	// since that could create a second customer.
 	ExternalRef string `json:"externalRef,omitzero"`
