@@ -574,6 +574,13 @@ func TestARepeatThatIsNotSentDecidesNothing(t *testing.T) {
 	e, ok := errors.AsType[*gateway.Error](err)
 	require.True(t, ok)
 	assert.Equal(t, "token", e.Fields[0].Field)
+	require.NotErrorIs(t, e, gateway.ErrNotSent, "the first call was sent")
+
+	order.Metadata = "\xff"
+	_, err = client.Transactions.Create(t.Context(), order, gateway.RepeatOf(time.Now()))
+	assert.Equal(t, []string{"unknown"}, kinds(err))
+	require.ErrorContains(t, err, "invalid UTF-8")
+	order.Metadata = ""
 
 	order.ExternalRef = ""
 	_, err = client.Transactions.Create(t.Context(), order)
@@ -603,6 +610,9 @@ func TestRepeatOfNeedsAReference(t *testing.T) {
 	client, repeat := gw.Client(), gateway.RepeatOf(time.Now())
 	_, err := client.Transactions.Create(t.Context(), pixCharge(""), repeat)
 	require.EqualError(t, err, "gateway: transactions.create: invalid request: external_ref is required with RepeatOf: pass the reference of the earlier call")
+	invalid, ok := errors.AsType[*gateway.ValidationError](err)
+	require.True(t, ok)
+	assert.Equal(t, "required", invalid.Fields[0].Code)
 	_, err = client.Transactions.Create(t.Context(), pixCharge(""), repeat, gateway.IdempotencyKey("order-1"))
 	require.ErrorIs(t, err, gateway.ErrValidation, "the first body had another reference")
 	_, err = client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"}, repeat)

@@ -299,11 +299,7 @@ func (r StringRule) Len(lo, hi int) StringRule {
 	if !r.ok() {
 		return r
 	}
-	s := r.value()
-	if len(s) >= lo*utf8.UTFMax && len(s) <= hi { // so it has neither too few nor too many characters
-		return r
-	}
-	switch n := utf8.RuneCountInString(s); {
+	switch n := utf8.RuneCountInString(r.value()); {
 	case n < lo:
 		r.o.Fail(r.name, CodeTooSmall, "must have at least %s", characters(lo))
 	case n > hi:
