@@ -82,9 +82,10 @@ type Error struct {
 	// *[Transaction] or *[Transfer].
 	Existing any
 	// ResourceID is the id of the resource that already has the reference, if a
-	// 409 names it. Read that resource instead of creating another. Published
-	// gateways do not name it: pass it to [FindOptions], which searches for the
-	// reference then.
+	// 409 names it. Read that resource instead of creating another. Live
+	// gateways name no id, and ResourceID is "". Pass it to [FindOptions] in
+	// either case: without an id, [TransactionsService.FindByExternalRef]
+	// searches for the reference.
 	ResourceID string
 
 	// Err is the reason why there is no response, or the error of the context

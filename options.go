@@ -264,9 +264,10 @@ func IdempotencyKey(key string) RequestOption {
 // a duplicate, the client finds the resource by its reference and returns it,
 // with [Response.Recovered] set. Any other failure is [ErrOutcomeUnknown],
 // because the earlier call may have been applied; the exception is an idempotency
-// key that belongs to another request. So is a create whose params are invalid,
-// for example because a card's token was not stored: the client does not send it
-// and looks for the resource. A create without a reference is rejected.
+// key that belongs to another request. A create whose params are invalid, for
+// example because a card's token was not stored, is not sent: the client looks
+// for the resource, and the error is [ErrOutcomeUnknown] if it does not find it.
+// A create without a reference is rejected.
 //
 // A create that the gateway would reject stays unknown, however often it is
 // repeated. Once the reference is certain to be absent (see

@@ -12,7 +12,7 @@ import (
 // webhook signing secret. [NewSecret] creates one and Reveal returns its text.
 // fmt, slog, JSON and reflection-based printers show "[redacted]" or an address,
 // even for a Secret in an unexported field of your own struct. == compares the
-// texts. The zero Secret is empty.
+// strings. The zero Secret is empty.
 type Secret struct{ hidden }
 
 const redacted = "[redacted]"

@@ -301,7 +301,7 @@ func (p SubscriptionUpdateParams) Validate() error { return validate(p, spec.Sub
 // the zero value is valid.
 type SubscriptionCancelParams struct {
 	// Reason is free text according to the interface document. Live gateways
-	// reject everything but the texts of the [CancellationReason] constants, such
+	// reject everything but the values of the [CancellationReason] constants, such
 	// as "user_requested", their default.
 	Reason string `json:"reason,omitzero"`
 }

@@ -322,8 +322,9 @@ func (a NextAction) Format(f fmt.State, _ rune) {
 }
 
 // RefundParams is the body of PUT /v2/transactions/{id}/refund. Without an amount
-// the gateway refunds everything that is left; to send none, set Full, so that a
-// forgotten Amount refunds nothing. Set exactly one of Amount and Full.
+// the gateway refunds everything that is left. So that a forgotten Amount refunds
+// nothing, the client sends no amount only if Full is set. Set exactly one of
+// Amount and Full.
 type RefundParams struct {
 	Amount int64  `json:"amount,omitzero"` // cents, at least 1
 	Full   bool   `json:"-"`               // refund everything that is left

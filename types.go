@@ -354,9 +354,10 @@ func FormatAmount(amount int64, currency Currency) string {
 	return string(currency) + " " + sign + digits
 }
 
-// Metadata is a transaction's metadata as the gateway returns it: the string
-// that was sent or, from live gateways, an object made from it. It is nullable;
-// the zero Metadata is null.
+// Metadata is a resource's metadata as the gateway returns it. For a transaction
+// it is the string that was sent or, from live gateways, an object made from it;
+// for any other resource it is an object. It is nullable; the zero Metadata is
+// null.
 type Metadata struct{ raw string }
 
 // MetadataText returns the Metadata for the string s.

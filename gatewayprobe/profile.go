@@ -63,12 +63,12 @@ func (p Profile) reading(id string, dialect bool) string {
 	return assumed
 }
 
-// DocumentProfile is the document dialect.
+// DocumentProfile returns the profile of the document dialect.
 func DocumentProfile() Profile {
 	return Profile{Name: document, Readings: profile.Dialect(false)}
 }
 
-// LiveProfile is the live dialect.
+// LiveProfile returns the profile of the live dialect.
 func LiveProfile() Profile { return Profile{Name: live, Readings: profile.Dialect(true)} }
 
 // NotReproduced lists the rows for whose reading the mock gateway has no setting.

@@ -41,7 +41,7 @@ type Result struct {
 	Claim   string  `json:"claim"` // the row's text
 	Verdict Verdict `json:"verdict"`
 
-	// Reading is how the gateway behaves: "assumed" if as the row says, "document" or
+	// Reading is how the gateway behaves: "assumed" if the row is right, "document" or
 	// "live" in a row where the dialects differ, or else a description.
 	Reading string `json:"reading,omitzero"`
 

@@ -165,8 +165,8 @@ func WithConsole(on bool) Option { return func(s *settings) { s.noConsole = !on 
 // Without it that credential gets 401.
 func WithBasicTokenX(key string) Option { return func(s *settings) { s.basicTokenX = key } }
 
-// WithAutoPay automatically pays every pending transaction that needs no
-// challenge after d on the virtual clock.
+// WithAutoPay automatically pays every pending transaction after d on the virtual
+// clock, except those that need a challenge.
 func WithAutoPay(d time.Duration) Option { return func(s *settings) { s.autoPay = d } }
 
 // WithFee sets the gateway's fee for every payment, in cents; default 0.
@@ -191,8 +191,8 @@ func WithWebhookSecret(secret gateway.Secret) Option { return func(s *settings) 
 func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = speed } }
 
 // WithDataFile stores the gateway's state in a file: resources, balances, timers,
-// endpoints and deliveries, each before the call that caused it returns, and a
-// change together with its webhooks. A file that is damaged or not a data file
+// endpoints and deliveries. A change is stored together with its webhooks, before
+// the call that made the change returns. A file that is damaged or not a data file
 // is rejected and left unchanged. The journal and the faults are not stored.
 // Close the server before another one opens the file.
 func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = path } }

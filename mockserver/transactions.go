@@ -24,7 +24,7 @@ func (t Transactions) Refuse(id string) error { return t.do("transactions/refuse
 // Cancel cancels a pending transaction.
 func (t Transactions) Cancel(id string) error { return t.do("transactions/cancel", id, engine.Cancel) }
 
-// Chargeback charges a card payment back.
+// Chargeback simulates an issuer that charges back a card payment.
 func (t Transactions) Chargeback(id string) error {
 	return t.do("transactions/chargeback", id, engine.Chargeback)
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // Transfers simulates the banks of transfers: those of one account or, as a
-// field of [Server], of every account. Without these methods the clock
-// processes a transfer after 10 seconds and settles it after 10 more. A method
+// field of [Server], of every account. Unless you call these methods,
+// a transfer is processed after 10 seconds on the virtual clock and settled after
+// 10 more. A method
 // that the state of the transfer does not allow changes nothing and returns a
 // [ControlError].
 type Transfers struct{ scope scope }

@@ -53,7 +53,7 @@
 // The gateway sends nothing for transactions that expire or are refused, and
 // eventually stops redelivering. A [Reconciler] reads the resources that are open
 // in your records and passes the missed events to the same handlers. It also
-// looks up creates whose outcome is unknown by their reference, and repairs
+// uses the reference to look up creates whose outcome is unknown, and repairs
 // events that were handled without an effect.
 //
 // # Building blocks

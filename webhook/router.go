@@ -34,9 +34,9 @@ type handler struct {
 }
 
 // Use wraps every handler, including those that are registered later, in
-// middleware. The first middleware is the outermost. It runs once per attempt,
-// within the handler's timeout and lease, and a panic in it fails the attempt.
-// It does not run for events without a handler. Use panics after the first
+// middleware. The first middleware is the outermost. Middleware runs once per
+// attempt, within the handler's timeout and lease, and a panic in it fails the
+// attempt. It does not run for events without a handler. Use panics after the first
 // delivery.
 func (rx *Receiver) Use(around ...Middleware) {
 	rx.mu.Lock()

@@ -15,7 +15,8 @@ import (
 //
 // An event that the claiming process has no handler for is set aside: it is
 // unhandled, keeps its body, and is claimed by [Store.NextUnhandled] in a process that
-// has one. It stays in that queue until it is done or dead.
+// has a handler. If that handler fails or the lease expires, the event is unhandled
+// again, not waiting.
 //
 // webhooktest.RunStore checks an implementation.
 type Store interface {
