@@ -20,6 +20,7 @@ type config struct {
 	// Tests shorten these.
 	matchAgain     time.Duration // the delay before an event whose record does not exist yet is retried
 	reconcileAfter time.Duration // how long to wait for webhooks before reading a resource
+	compareEvery   time.Duration // how often a paid order is compared with its transaction
 }
 
 // configFromEnv reads the configuration. Its error names every missing variable.
@@ -39,6 +40,7 @@ func configFromEnv(getenv func(string) string) (config, error) {
 		adminToken:     gateway.NewSecret(required("ADMIN_TOKEN")),
 		matchAgain:     5 * time.Second,
 		reconcileAfter: 2 * time.Minute,
+		compareEvery:   24 * time.Hour,
 	}
 	if len(missing) > 0 {
 		return config{}, fmt.Errorf("not set: %s", strings.Join(missing, ", "))

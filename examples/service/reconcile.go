@@ -11,7 +11,7 @@ import (
 
 // reconcile creates the reconciler, which closes the records that no webhook
 // closes: lost deliveries, charges that expired, creates whose response was
-// lost.
+// lost. It also compares paid orders with their transactions.
 func (s *shop) reconcile() (err error) {
 	s.reconciler, err = webhook.NewReconciler(s.receiver, webhook.ReconcilerConfig{
 		Open:       s.open,
@@ -37,16 +37,31 @@ const openQuery = `
 		AND COALESCE(paid_until, created_at) <= now() - make_interval(secs => $1)
 	ORDER BY 5 LIMIT 5000`
 
+// paidQuery lists the paid orders that were not compared with their transactions for
+// some time: the webhook of a chargeback, or of a refund that was not made here, may be
+// lost too. It ends after half a year, when neither is expected any more.
+const paidQuery = `
+	UPDATE orders SET compared_at = now() WHERE id IN (
+		SELECT id FROM orders WHERE state = 'paid' AND compared_at <= now() - make_interval(secs => $1)
+			AND created_at > now() - make_interval(days => 180)
+		ORDER BY compared_at LIMIT 5000 FOR UPDATE SKIP LOCKED)
+	RETURNING 'transaction', transaction_id, '', 'paid', created_at, NULL::timestamptz`
+
 // open reads all rows at once, from the primary: a round takes too long to keep a
 // query open.
 func (s *shop) open(ctx context.Context) iter.Seq2[webhook.OpenResource, error] {
 	return func(yield func(webhook.OpenResource, error) bool) {
-		list, err := s.openResources(ctx)
+		list, err := s.resources(ctx, openQuery, s.cfg.reconcileAfter)
 		if err != nil {
 			yield(webhook.OpenResource{}, err)
 			return
 		}
-		for _, o := range list {
+		paid, err := s.resources(ctx, paidQuery, s.cfg.compareEvery)
+		if err != nil {
+			yield(webhook.OpenResource{}, err)
+			return
+		}
+		for _, o := range append(list, paid...) {
 			if !yield(o, nil) {
 				return
 			}
@@ -54,8 +69,8 @@ func (s *shop) open(ctx context.Context) iter.Seq2[webhook.OpenResource, error] 
 	}
 }
 
-func (s *shop) openResources(ctx context.Context) (list []webhook.OpenResource, err error) {
-	rows, err := s.db.QueryContext(ctx, openQuery, s.cfg.reconcileAfter.Seconds())
+func (s *shop) resources(ctx context.Context, query string, after time.Duration) (list []webhook.OpenResource, err error) {
+	rows, err := s.db.QueryContext(ctx, query, after.Seconds())
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,10 @@ CREATE TABLE IF NOT EXISTS orders (
 	pix_code       TEXT NOT NULL DEFAULT '',
 	challenge      TEXT NOT NULL DEFAULT '',   -- 3-D Secure, for the payment element
 	reason         TEXT NOT NULL DEFAULT '',
-	created_at     TIMESTAMPTZ NOT NULL DEFAULT now()
+	created_at     TIMESTAMPTZ NOT NULL DEFAULT now(),
+	compared_at    TIMESTAMPTZ NOT NULL DEFAULT now() -- with the transaction; see reconcile.go
 );
+CREATE INDEX IF NOT EXISTS orders_paid ON orders (compared_at) WHERE state = 'paid';
 CREATE INDEX IF NOT EXISTS orders_open ON orders (created_at) WHERE state IN ('new', 'pending', 'refunding');
 
 -- What the warehouse works from.

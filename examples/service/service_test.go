@@ -405,6 +405,30 @@ func TestAMissedWebhookIsReconciled(t *testing.T) {
 	}
 }
 
+func TestAMissedChargebackIsReconciled(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.call("PUT", "/orders/order0001", mug(gateway.CreditCard, "pgct_captured_1"), nil)
+	w.settled()
+	require.Equal(t, orderPaid, w.order("order0001").State)
+	require.NoError(t, w.gw.Webhooks.Drop("transaction.chargedback"))
+	require.NoError(t, w.gw.Transactions.Chargeback(w.transaction("order0001")))
+	w.settled()
+	require.Equal(t, orderPaid, w.order("order0001").State)
+
+	w.shop.cfg.compareEvery = time.Hour
+	_, err := w.shop.reconciler.Once(t.Context())
+	require.NoError(t, err)
+	w.settled()
+	assert.Equal(t, orderPaid, w.order("order0001").State, "it was compared less than an hour ago")
+
+	w.shop.cfg.compareEvery = 0
+	_, err = w.shop.reconciler.Once(t.Context())
+	require.NoError(t, err)
+	w.settled()
+	assert.Equal(t, orderChargeback, w.order("order0001").State)
+}
+
 func TestAMemberPaysEveryMonth(t *testing.T) {
 	t.Parallel()
 	w := open(t)
