@@ -318,8 +318,11 @@ func (f *flags) time(add func(mockserver.Option)) error {
 	if !(f.speed > 0 && f.speed <= 1_000_000) { // so that NaN is rejected too
 		return fmt.Errorf("%s must be above 0 and at most 1000000, not %v", f.name("speed"), f.speed)
 	}
-	if f.clock == "realtime" {
+	switch {
+	case f.clock == "realtime":
 		add(mockserver.WithRealtime(f.speed))
+	case f.speed != 1:
+		return fmt.Errorf("%s has no effect with %s=manual: remove one of them", f.name("speed"), f.name("clock"))
 	}
 	if f.autoPay < 0 {
 		return fmt.Errorf("%s must not be negative", f.name("auto-pay"))

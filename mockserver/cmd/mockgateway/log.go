@@ -98,13 +98,15 @@ func (l log) text(e mockserver.Event) (first string, more []string) {
 	case e.Webhook != nil:
 		return l.webhook(e.Webhook), nil
 	case e.Delivery != nil:
-		return l.delivery(e.Delivery, e.At), nil
+		return l.delivery(e.Delivery), nil
 	case e.Clock != nil:
 		return fmt.Sprintf("clock %s -> %s", stamp(e.Clock.From), stamp(e.Clock.To)), nil
 	case e.Fault != nil:
 		return l.fault(e.Fault), nil
 	case e.Reset != nil && e.Reset.Cause == "restore":
 		return "a snapshot was restored", nil
+	case e.Reset != nil && e.Reset.Cause == "seed":
+		return "a seed file was applied", nil
 	case e.Reset != nil:
 		return "the account was reset", nil
 	case e.Lost != nil:
@@ -176,7 +178,7 @@ func (l log) webhook(w *mockserver.WebhookEvent) string {
 	return line
 }
 
-func (l log) delivery(d *mockserver.DeliveryEvent, now time.Time) string {
+func (l log) delivery(d *mockserver.DeliveryEvent) string {
 	if d.Attempt == 0 {
 		return fmt.Sprintf("%s %s is held", l.paint(cyan, "||| "+d.Kind), d.EventID)
 	}
@@ -195,7 +197,7 @@ func (l log) delivery(d *mockserver.DeliveryEvent, now time.Time) string {
 	case d.State == mockserver.DeliveryFailed:
 		line += l.paint(red, ", given up")
 	case !d.NextAt.IsZero():
-		line += ", again in " + d.NextAt.Sub(now).Round(time.Second).String()
+		line += ", retry due " + stamp(d.NextAt)
 	}
 	return line
 }

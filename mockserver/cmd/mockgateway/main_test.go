@@ -135,6 +135,7 @@ func TestInvalidFlags(t *testing.T) {
 		"-speed must be":                             {"-speed", "0"},
 		"-start must be a time":                      {"-start", "tomorrow"},
 		"-speed must be above":                       {"-speed", "NaN"},
+		"-speed has no effect with -clock=manual":    {"-speed", "60", "-clock", "manual"},
 		"-memory must be":                            {"-memory", "9007199254740993"},
 		"40d":                                        {"-auto-pay", "soon"},
 		"-allow-host must be":                        {"-allow-host", "gateway.test:4010"},

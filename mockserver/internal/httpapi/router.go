@@ -123,7 +123,7 @@ func (rt *router) find(r *http.Request) (*route, string, *problem) {
 }
 
 func unknownPath() *problem {
-	return &problem{status: http.StatusNotFound, code: "UNKNOWN_PATH", detail: "The interface has no such path."}
+	return &problem{status: http.StatusNotFound, code: "UNKNOWN_PATH", detail: "The interface has no such path; GET /__mock/openapi.json describes it."}
 }
 
 func wrongMethod(method string, methods map[string]*route) *problem {
