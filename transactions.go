@@ -59,8 +59,8 @@ func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Ha
 
 // Settled reports whether s is paid or captured. Use it to decide when to ship,
 // since a paid card transaction can have either status. It is false again after
-// a chargeback or a refund, even a partial one: PaidAmount - RefundedAmount is
-// the amount you keep.
+// a chargeback or a refund, even a partial one. After a refund you keep
+// PaidAmount - RefundedAmount; after a chargeback, nothing.
 func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
@@ -119,7 +119,7 @@ type BuyerParams struct {
 	Email     string    `json:"email,omitzero"`
 	Phone     string    `json:"phone,omitzero"`
 	BirthDate string    `json:"birth_date,omitzero"`
-	Document  *Document `json:"document,omitzero"` // live gateways require it for Pix
+	Document  *Document `json:"document,omitzero"` // live gateways require it for Pix without an ID
 	Address   *Address  `json:"address,omitzero"`  // required for a voucher
 }
 

@@ -162,7 +162,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 
 // pass passes one event to the receiver and counts its outcome.
 func (ro *round) pass(ctx context.Context, open OpenResource, kind Kind, res *resource, one *Reconciliation) error {
-	rec, err := ro.openAttrs(open, kind, res)
+	rec, err := ro.record(open, kind, res)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (rx *Receiver) acceptOnce(ctx context.Context, rec Record) result {
 }
 
 // record returns the event of a kind, if the resource proves it.
-func (ro *round) openAttrs(open OpenResource, kind Kind, res *resource) (Record, error) {
+func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, error) {
 	e := &Event{Family: open.Family, Kind: kind, ResourceID: open.ID, Source: SourceReconciler}
 	c := judge(e, res, ro.rx.cfg.Now())
 	if c.verdict != confirmed {

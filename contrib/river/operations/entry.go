@@ -64,12 +64,12 @@ var (
 type progress struct {
 	Sends       int            `json:"sends,omitzero"`
 	Doubts      int            `json:"doubts,omitzero"`      // requests in doubt that turned out not to be applied
-	Failures    int            `json:"failures,omitzero"`    // consecutive reads that show that nothing was applied
+	Failures    int            `json:"failures,omitzero"`    // consecutive attempts that are retried, for the backoff
 	DoubtSince  time.Time      `json:"doubt_since,omitzero"` // when the first request with an unknown outcome was sent
 	SentAt      time.Time      `json:"sent_at,omitzero"`     // when the last request was sent
 	Before      snapshot       `json:"before,omitzero"`
 	SendKey     string         `json:"send_key,omitzero"`   // the Idempotency-Key of the request in doubt
-	Misses      int            `json:"misses,omitzero"`     // consecutive reads that did not find the resource
+	Misses      int            `json:"misses,omitzero"`     // consecutive reads that show that nothing was applied
 	Rejections  int            `json:"rejections,omitzero"` // consecutive rejections of repeats of the request in doubt
 	Answered    bool           `json:"answered,omitzero"`   // Rejection is the response to a first request, not to a repeat
 	Rejection   *RejectedError `json:"rejection,omitzero"`  // of a request whose earlier attempt may have been applied
