@@ -38,7 +38,7 @@ func manualPay(ctx context.Context, client *gateway.Client, show func(string)) e
 func manualErrors(err error) string {
 	switch {
 	case errors.Is(err, gateway.ErrOutcomeUnknown):
-		return "look it up" // the write may have been applied: see below
+		return "look it up" // the write may have been applied: resolve the outcome
 	case errors.Is(err, gateway.ErrNotSent):
 		return "try again" // nothing reached the gateway
 	case errors.Is(err, gateway.ErrDuplicate):
