@@ -35,7 +35,7 @@ func Example() {
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
 		order, stored := orders[e.CorrelationID]
 		switch {
-		case !stored: // yet: an error brings the event back
+		case !stored: // not yet: after an error the gateway redelivers the event
 			return fmt.Errorf("no order %q", e.CorrelationID)
 		case e.Data.Amount != order.Amount || e.Data.Currency != gateway.BRL:
 			return webhook.Permanent(fmt.Errorf("order %q was paid with another amount", e.CorrelationID))
