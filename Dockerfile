@@ -1,5 +1,5 @@
-# The mock gateway as an image that holds one static binary and the public certificate
-# authorities, for webhooks to https URLs.
+# An image of the mock gateway: one static binary, and the public CA certificates for
+# webhooks to https URLs.
 #
 #   docker build -t mockgateway .
 #   docker run --rm -p 127.0.0.1:4010:4010 mockgateway
