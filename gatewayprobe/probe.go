@@ -112,9 +112,10 @@ func Steps(only ...string) []Step {
 // there.
 var ErrNotSandbox = errors.New("not a sandbox")
 
-// Run probes a gateway. The error is nil if all rows were tested, whatever the
-// results; otherwise the report has the rows that were finished. Run returns
-// [ErrNotSandbox] before it creates anything, and ctx's error if ctx ends.
+// Run probes a gateway. The error is nil if the run went through all rows, even
+// if some could not be tested. If ctx ends, Run returns its error and a report
+// of the rows that were finished. If the run can't start, the report is nil: for
+// example, the error is [ErrNotSandbox], and nothing was created.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	p, err := newProbe(cfg)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Clock is the gateway's virtual clock. It moves only when it is advanced, and
-// never goes back.
+// Clock is the gateway's virtual clock. It moves only when it is advanced,
+// unless [WithRealtime] lets it run. Only [Server.Restore] can set it back.
 type Clock struct{ server *Server }
 
 // Timer is a scheduled event, such as an expiry, a renewal or a redelivery.

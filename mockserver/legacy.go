@@ -7,9 +7,10 @@ import "github.com/gateway-go/gateway/mockserver/internal/engine"
 // a Pix transaction with the same id, so [Transactions] acts on it too.
 type Legacy struct{ scope scope }
 
-// SetStatus puts a v1 payment into any v1 state. PAID, CANCELLED and REFUND
-// change the transaction and the balance, and are rejected if its state does
-// not allow that; any other state lasts until the transaction changes.
+// SetStatus puts a v1 payment into a v1 state. PAID, CANCELLED and REFUND pay,
+// cancel or refund the transaction, and are rejected if its state does not allow
+// that. WAITING_PAYMENT is rejected once the transaction is no longer pending.
+// Any other state lasts until the transaction changes.
 func (l Legacy) SetStatus(id, status string) error {
 	_, refusal := l.scope.transaction("legacy/payments/status", id).Transaction(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
 		return engine.SetLegacyStatus(env, t, status)

@@ -40,7 +40,7 @@ type Environment uint8
 // The environments. A key of the other one gets 401.
 const (
 	Sandbox    Environment = iota // sk_test_… keys; the default
-	Production                    // sk_live_… keys; no status can be set
+	Production                    // sk_live_… keys; setting a transaction's status gets 403
 )
 
 // String returns the environment's name: "sandbox" or "production".

@@ -158,11 +158,11 @@ func (s *Server) accepts(snap snapshot) error {
 	case snap.Version != snapshotVersion:
 		return fmt.Errorf("%w: version %d", ErrSnapshot, snap.Version)
 	case snap.Mixture != mixture:
-		return fmt.Errorf("%w: it is of a gateway with another profile", ErrSnapshot)
+		return fmt.Errorf("%w: it is from a gateway with another profile", ErrSnapshot)
 	case snap.Dialect != dialect:
-		return fmt.Errorf("%w: it is of the dialect %s, and this gateway has %s", ErrSnapshot, snap.Dialect, dialect)
+		return fmt.Errorf("%w: its dialect is %s, and this gateway's is %s", ErrSnapshot, snap.Dialect, dialect)
 	case snap.Environment != s.settings.environment:
-		return fmt.Errorf("%w: it is of the environment %s, and this gateway has %s", ErrSnapshot, snap.Environment, s.settings.environment)
+		return fmt.Errorf("%w: its environment is %s, and this gateway's is %s", ErrSnapshot, snap.Environment, s.settings.environment)
 	}
 	return nil
 }

@@ -56,7 +56,8 @@ func (w Webhooks) Send(h http.Handler) {
 // SendTo is [Webhooks.Send] to a handler that expects its requests at a path:
 // "/webhooks/gateway". Each call adds a receiver, so that several handlers, or
 // several paths of one handler, get every event. It fails if the path is
-// malformed or does not begin with a slash, and if h is nil.
+// malformed or does not begin with a slash, if h is nil, or if the gateway has
+// 1,000 endpoints.
 func (w Webhooks) SendTo(path string, h http.Handler) error {
 	if path == "" || h == nil {
 		return errors.New("mockserver: Webhooks.SendTo needs a path, such as /webhooks, and a handler")
@@ -67,8 +68,8 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 
 // AddEndpoint registers a receiver and returns it with its id. It fails if the
 // endpoint does not have exactly one of a valid URL and a Handler, if its Path
-// is invalid, if one of its Events is "", if its strings exceed 16 KiB, or if
-// the gateway has 1,000 endpoints.
+// or Headers are invalid, if one of its Events is "", if its Secret, Events and
+// Headers together exceed 16 KiB, or if the gateway has 1,000 endpoints.
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
 		Account: w.account.Reveal(), URL: e.URL, Handler: e.Handler, Path: e.Path, Secret: e.Secret, Events: e.Events,
@@ -202,7 +203,8 @@ func deliveryOf(d deliver.Delivery) Delivery {
 	return v
 }
 
-// Redeliver makes one more attempt of a delivery now, regardless of its state.
+// Redeliver makes one more attempt of a delivery now, in any state except
+// [DeliveryNoEndpoint].
 func (w Webhooks) Redeliver(id string) error { return w.sender.Redeliver(w.account.Reveal(), id) }
 
 // Hold holds all deliveries from now on.

@@ -74,7 +74,7 @@ func (c *club) parts() []part {
 			c.join, day(time.January, 20), c.joined,
 		},
 		{
-			"To May: a subscription from a 31st renews on the last day of shorter months",
+			"To May: a subscription billed on the 31st renews on the last day of shorter months",
 			nothing, day(time.May, 20), c.anchored,
 		},
 		{

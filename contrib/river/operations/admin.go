@@ -206,8 +206,8 @@ func (o *Outbox) reopen(ctx context.Context, tx pgx.Tx, r *record, state State) 
 
 // Purge deletes the operations that were done or canceled before a time and
 // returns how many. Their keys are forgotten: an operation inserted again with
-// such a key is sent again. The gateway still rejects repeated references of
-// creates, but would apply a refund twice. Keep operations for as long as
+// such a key is sent again. The gateway still applies a create only once per
+// reference, but would apply a refund twice. Keep operations for as long as
 // your code may insert them again.
 func (o *Outbox) Purge(ctx context.Context, before time.Time) (int64, error) {
 	tag, err := o.config.Pool.Exec(ctx, `DELETE FROM `+o.store.table+` WHERE state IN ('done', 'canceled') AND updated_at < $1`, before)

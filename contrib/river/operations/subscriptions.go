@@ -69,8 +69,8 @@ func (CreateSubscription) decided(ctx context.Context, s *session, _ *snapshot, 
 	return s.client.Subscriptions.Get(ctx, id, s.read()...)
 }
 
-// UpdateSubscription changes the metadata or the failure policy of a
-// subscription: PATCH /v2/subscriptions/{id}.
+// UpdateSubscription changes the metadata, the failure policy or the retry days
+// of a subscription: PATCH /v2/subscriptions/{id}.
 type UpdateSubscription struct {
 	Key            string                           `json:"key"`
 	SubscriptionID string                           `json:"subscription_id"`
