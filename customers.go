@@ -31,8 +31,8 @@ type CustomerParams struct {
 
 	// ExternalRef is the customer's reference in your own system and the
 	// idempotency key. A second create with it is rejected with [ErrDuplicate].
-	// The client does not retry a create without one after a lost response,
-	// since that could create a second customer.
+	// After a lost response the client does not retry a create without one,
+	// since that could create a second customer; see [WithIdempotencyKeys].
 	ExternalRef string `json:"externalRef,omitzero"`
 
 	Address   *Address `json:"address,omitzero"`    // nullable

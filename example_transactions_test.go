@@ -296,7 +296,8 @@ func ExampleTransactionsService_Wait() {
 	ctx := context.Background()
 	id := paid(ctx, gw, client, "order-17").ID
 
-	// With nil, Wait returns when the transaction is settled or final.
+	// With nil, Wait returns when the transaction is settled, partially refunded
+	// or final.
 	tx, err := client.Transactions.Wait(ctx, id, nil, gateway.WaitOptions{})
 	if err != nil {
 		fmt.Println(err)

@@ -107,8 +107,8 @@ func WithInsecureHTTP() Option {
 
 // WithAutoReference sets whether the client generates a reference for a create
 // that has none, once per call, which makes the call safe to retry. The default
-// is true. If it is false, such creates are not retried when they may have been
-// applied.
+// is true. If it is false, and without [WithIdempotencyKeys], such creates are not
+// retried when they may have been applied.
 func WithAutoReference(on bool) Option {
 	return func(s *settings) error {
 		s.autoReference = on
@@ -243,8 +243,8 @@ const (
 // Reusing a key with another body returns [ErrDuplicate].
 //
 // Without that option the header is sent, but the client does not rely on it,
-// because the interface document has no such header. Creates have an
-// external_ref or idempotency_key in their params instead.
+// because the interface document has no such header. Creates, except those of
+// checkout links, have an ExternalRef or IdempotencyKey in their params instead.
 func IdempotencyKey(key string) RequestOption {
 	return func(o *callOptions) error {
 		if key == "" || len(key) > maxIdempotencyKey || !validHeaderValue(key) {
@@ -260,14 +260,15 @@ func IdempotencyKey(key string) RequestOption {
 // the response. sent is when the earlier call was first sent, by this machine's
 // clock.
 //
-// The earlier call counts as an attempt of this one. If a create is rejected as
-// a duplicate, the client finds the resource by its reference and returns it,
-// with [Response.Recovered] set. Any other failure is [ErrOutcomeUnknown],
-// because the earlier call may have been applied; the exception is an idempotency
-// key that belongs to another request. A create whose params are invalid, for
-// example because a card's token was not stored, is not sent: the client looks
-// for the resource, and the error is [ErrOutcomeUnknown] if it does not find it.
-// A create without a reference is rejected.
+// The earlier call counts as an attempt of this one. If a create is rejected,
+// not only as a duplicate, the client looks for the resource by its reference and
+// returns it, with [Response.Recovered] set. Subscriptions can't be looked up:
+// for a repeated create the gateway returns the first one. Every failure is [ErrOutcomeUnknown],
+// because the earlier call may have been applied, with two exceptions that are
+// [ErrDuplicate]: the reference belongs to a resource that differs from this one,
+// or the idempotency key belongs to another request. A create whose params are
+// invalid, for example because a card's token was not stored, is not sent: the
+// client only looks for the resource. A create without a reference is rejected.
 //
 // A create that the gateway would reject stays unknown, however often it is
 // repeated. Once the reference is certain to be absent (see

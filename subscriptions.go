@@ -394,9 +394,9 @@ func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListP
 // /v2/subscriptions/{id}. Nothing else in a subscription can be changed. The
 // error is [ErrConflict] if the subscription is canceled.
 //
-// The call is not retried if it may have been applied. After
-// [ErrOutcomeUnknown] you may call it again: the result is the same, but a second
-// subscription.updated webhook may be sent.
+// Without [WithIdempotencyKeys], the call is not retried if it may have been
+// applied. After [ErrOutcomeUnknown] you may call it again: the result is the
+// same, but a second subscription.updated webhook may be sent.
 func (s *SubscriptionsService) Update(
 	ctx context.Context, id string, params SubscriptionUpdateParams, opts ...RequestOption,
 ) (*Subscription, error) {
@@ -409,8 +409,8 @@ func (s *SubscriptionsService) Update(
 // past-due or an incomplete one) is [SubscriptionCanceled] immediately. The
 // error is [ErrConflict] if it is already canceled or scheduled to be.
 //
-// The call is not retried if it may have been applied. After
-// [ErrOutcomeUnknown], read the subscription.
+// Without [WithIdempotencyKeys], the call is not retried if it may have been
+// applied. After [ErrOutcomeUnknown], read the subscription.
 func (s *SubscriptionsService) Cancel(
 	ctx context.Context, id string, params SubscriptionCancelParams, opts ...RequestOption,
 ) (*Subscription, error) {

@@ -59,8 +59,9 @@ func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Ha
 
 // Settled reports whether s is paid or captured. Use it to decide when to ship,
 // since a paid card transaction can have either status. It is false again after
-// a chargeback or a refund, even a partial one. After a refund you keep
-// PaidAmount - RefundedAmount; after a chargeback, nothing.
+// a chargeback or a refund, even a partial one. After a partial refund,
+// PaidAmount - RefundedAmount is what is left of the payment, before fees. A
+// chargeback changes neither field.
 func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
