@@ -35,7 +35,7 @@ func Example() {
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
 		order, stored := orders[e.CorrelationID]
 		switch {
-		case !stored: // not yet: after an error the gateway redelivers the event
+		case !stored: // not yet: after an error the event is retried
 			return fmt.Errorf("no order %q", e.CorrelationID)
 		case e.Data.Amount != order.Amount || e.Data.Currency != gateway.BRL:
 			return webhook.Permanent(fmt.Errorf("order %q was paid with another amount", e.CorrelationID))
@@ -144,8 +144,8 @@ func ExampleOnTransaction_refund() {
 	// BRL 3.50
 }
 
-// A sale by checkout link is in no record of the merchant until its webhook
-// arrives. If that is lost, the list of transactions has the sale.
+// The merchant has no record of a sale by checkout link until its webhook
+// arrives. If the webhook is lost, the list of transactions still has the sale.
 func ExampleReconcilerConfig_checkoutLinks() {
 	gw, err := mockserver.New(mockserver.WithStart(time.Now()))
 	if err != nil {

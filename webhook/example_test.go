@@ -60,7 +60,7 @@ func TestTheOpeningSnippetWorks(t *testing.T) {
 	assert.Equal(t, paidOrders{"order-1001": 1990}, orders)
 }
 
-// During a rotation the receiver knows both secrets.
+// During a rotation the receiver accepts both secrets.
 func ExampleVerifier() {
 	at := time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC)
 	v := webhook.Verifier{

@@ -23,7 +23,7 @@ var _ http.Handler = (*Receiver)(nil)
 //	404                     the path does not end in Config.SecretPath
 //	405, 408, 413, 415      not a POST; the body is too slow, too large, or not JSON
 //	500                     a handler failed, in Sync mode
-//	503 with Retry-After    redeliver: busy, shutting down, not confirmed yet, no store
+//	503 with Retry-After    redeliver: busy, paused, shutting down, in backoff, not confirmed yet, or the store failed
 //
 // Mount it at a path of its own:
 //

@@ -236,8 +236,9 @@ func (p *permanentError) Unwrap() error { return p.err }
 type retryAfterError struct{ delay time.Duration }
 
 // RetryAfter returns an error with which a handler requests a retry after d,
-// instead of after the receiver's backoff. The attempt counts. To add a reason,
-// wrap it: fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
+// instead of after the receiver's backoff. The failed attempt counts toward
+// [Config.MaxAttempts]. To add a reason, wrap the error:
+// fmt.Errorf("stock is locked: %w", webhook.RetryAfter(time.Minute)).
 func RetryAfter(d time.Duration) error { return &retryAfterError{delay: d} }
 
 func (r *retryAfterError) Error() string { return "try again after " + r.delay.String() }

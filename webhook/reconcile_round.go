@@ -147,7 +147,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 	switch {
 	case errors.Is(err, errUnknownResource):
 		one.Missing++
-		ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: the API has no resource with the id in the records: is it of another account or environment?", openAttrs(open)...)
+		ro.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: the API has no resource with the id in the records: does it belong to another account or environment?", openAttrs(open)...)
 		return one, nil
 	case err != nil:
 		return fail(err)

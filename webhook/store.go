@@ -213,8 +213,9 @@ type Purged struct {
 }
 
 // MinRetention is the shortest time for which a store may remember completed
-// events. The gateway redelivers an event for 24 hours. If a store forgot an
-// event earlier, that event would be handled twice.
+// events. It assumes that the gateway redelivers an event for up to 24 hours;
+// the interface document does not say for how long. If a store forgets an event
+// that is redelivered later, that event is handled twice.
 const MinRetention = 25 * time.Hour
 
 // Source is how an event was received.

@@ -43,8 +43,8 @@ const (
 const DefaultTable = "gateway_webhook_events"
 
 // DefaultRetention is how long completed events are remembered without
-// [WithRetention]. The gateway stops redelivering after a day; the margin
-// covers deliveries that are resent manually.
+// [WithRetention]. The gateway is assumed to stop redelivering after a day;
+// the margin covers deliveries that are resent manually.
 const DefaultRetention = 90 * 24 * time.Hour
 
 // Store keeps events in a database. It implements [webhook.Store].

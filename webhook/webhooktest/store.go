@@ -278,7 +278,7 @@ func storeDeadLetters(c *checker, s webhook.Store) {
 	c.need(len(dead) == 1, "DeadLetters(1) returned %d", len(dead))
 	d := dead[0]
 	c.that(d.Key == "id e1" && d.EventID == "e1" && d.Kind == webhook.TransactionPaid && d.Resource == "transaction/tx" &&
-		d.Attempts == 1 && d.Reason == "no such order" && string(d.Body) == `{"id":"e1"}` && !d.Since.IsZero(), "%+v", d)
+		d.Attempts == 1 && d.Reason == "no such order" && string(d.Body) == `{"id":"e1"}` && !d.Since.IsZero(), "the dead letter is %+v", d)
 	n, err := s.Requeue(ctx, "id e1", "id unknown", "id e1")
 	c.must(err)
 	c.that(n == 1, "Requeue returned %d, want 1", n)
@@ -373,7 +373,7 @@ func storeCounts(c *checker, s webhook.Store) {
 	n, err := s.Counts(ctx)
 	c.must(err)
 	n.Oldest = min(n.Oldest, 0)
-	c.that(n == webhook.Counts{Waiting: 1, Claimed: 1, Dead: 1}, "%+v", n)
+	c.that(n == webhook.Counts{Waiting: 1, Claimed: 1, Dead: 1}, "Counts returned %+v, want 1 waiting, 1 claimed and 1 dead", n)
 	remembers, err := s.Remembers(ctx)
 	c.must(err)
 	c.that(remembers >= 0 && remembers < time.Minute, "a new store remembers %v", remembers)
@@ -387,7 +387,7 @@ func storeOddTexts(c *checker, s webhook.Store) {
 	r := rec(`it's "odd"; -- 🙂 ?`, "tx?$1")
 	c.putNew(s, r)
 	claim := c.claim(s, r.Key)
-	c.that(claim.EventID == r.EventID && claim.Resource == r.Resource, "%+v", claim.Record)
+	c.that(claim.EventID == r.EventID && claim.Resource == r.Resource, "the claim has the record %+v, want %+v", claim.Record, r)
 	c.must(s.MarkDead(ctx, claim, "a \x00 and \xff"))
 	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "the dead letter is missing")
 }
