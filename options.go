@@ -268,7 +268,9 @@ func IdempotencyKey(key string) RequestOption {
 // [ErrDuplicate]: the reference belongs to a resource that differs from this one,
 // or the idempotency key belongs to another request. A create whose params are
 // invalid, for example because a card's token was not stored, is not sent: the
-// client only looks for the resource. A create without a reference is rejected.
+// client only looks for the resource. A transaction, transfer or subscription
+// without a reference is rejected, and so is a customer with neither a reference
+// nor an [IdempotencyKey].
 //
 // A create that the gateway would reject stays unknown, however often it is
 // repeated. Once the reference is certain to be absent (see
