@@ -105,9 +105,10 @@ func WithInsecureHTTP() Option {
 	}
 }
 
-// WithAutoReference sets whether the client generates a reference for a create
-// that has none, once per call, which makes the call safe to retry. The default
-// is true. If it is false, and without [WithIdempotencyKeys], such creates are not
+// WithAutoReference sets whether the client generates a reference for a
+// transaction, a transfer or a subscription that is created without one. It
+// generates one per call, which makes the call safe to retry. The default is
+// true. If it is false, and without [WithIdempotencyKeys], such creates are not
 // retried when they may have been applied.
 func WithAutoReference(on bool) Option {
 	return func(s *settings) error {
@@ -261,16 +262,16 @@ func IdempotencyKey(key string) RequestOption {
 // clock.
 //
 // The earlier call counts as an attempt of this one. If a create is rejected,
-// not only as a duplicate, the client looks for the resource by its reference and
-// returns it, with [Response.Recovered] set. Subscriptions can't be looked up:
-// for a repeated create the gateway returns the first one. Every failure is [ErrOutcomeUnknown],
-// because the earlier call may have been applied, with two exceptions that are
-// [ErrDuplicate]: the reference belongs to a resource that differs from this one,
-// or the idempotency key belongs to another request. A create whose params are
-// invalid, for example because a card's token was not stored, is not sent: the
-// client only looks for the resource. A transaction, transfer or subscription
-// without a reference is rejected, and so is a customer with neither a reference
-// nor an [IdempotencyKey].
+// not only as a duplicate, the client looks for the resource by its reference
+// and returns it, with [Response.Recovered] set. Subscriptions can't be looked
+// up: for a repeated create the gateway returns the first one. Every failure is
+// [ErrOutcomeUnknown], because the earlier call may have been applied, with two
+// exceptions that are [ErrDuplicate]: the reference belongs to a resource that
+// differs from this one, or the idempotency key belongs to another request. A
+// create whose params are invalid, for example because a card's token was not
+// stored, is not sent: the client only looks for the resource. A transaction,
+// transfer or subscription without a reference is rejected, and so is a customer
+// with neither a reference nor an [IdempotencyKey].
 //
 // A create that the gateway would reject stays unknown, however often it is
 // repeated. Once the reference is certain to be absent (see
