@@ -219,10 +219,11 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 }
 
 // useKey sets the call's Idempotency-Key. If the gateway supports the header,
-// every unsafe write has a key and may be retried with it.
+// every unsafe write has a key and may be retried with it, except on the v1
+// surface, which has no idempotency keys.
 func (r *request) useKey(supported bool) error {
 	r.key = r.o.idempotencyKey
-	if !supported || r.class != spec.Unsafe {
+	if !supported || r.class != spec.Unsafe || strings.Contains(r.op.Path, "/v1/") {
 		return nil
 	}
 	r.class = spec.Keyed

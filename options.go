@@ -122,7 +122,7 @@ func WithAutoReference(on bool) Option {
 // response. Make sure that yours does: if it ignores the header, a retry after a
 // lost response refunds twice.
 //
-// With this option the client sends a key with every write that has no reference
+// With this option the client sends a key with every v2 write that has no reference
 // (a refund, a cancellation, an update, a checkout link, a POST of [Client.Do]):
 // yours from [IdempotencyKey], or a generated one. It retries the write with the
 // same key. If the outcome stays unknown, [OutcomeError.IdempotencyKey] has the
