@@ -266,19 +266,23 @@ func (s *selection[R]) count() int {
 		}
 		return n
 	}
-	n := 0
-	if len(s.lists) == 0 && s.match == nil {
-		for at := s.lo; at < s.hi; at = (at/64 + 1) * 64 {
-			word := s.word(at/64) & (^uint64(0) << (at % 64))
-			if outside := (at/64+1)*64 - s.hi; outside > 0 {
-				word &= ^uint64(0) >> outside
-			}
-			n += bits.OnesCount64(word)
-		}
-		return n
+	if len(s.lists) == 0 && s.match == nil && s.lo < s.hi {
+		return s.ones(s.hi) - s.ones(s.lo)
 	}
+	n := 0
 	for at, ok := s.after(s.lo); ok; at, ok = s.after(at + 1) {
 		n++
+	}
+	return n
+}
+
+// ones returns how many positions below end the facets select.
+func (s *selection[R]) ones(end int) (n int) {
+	for w := range end / 64 {
+		n += bits.OnesCount64(s.word(w))
+	}
+	if end%64 > 0 {
+		n += bits.OnesCount64(s.word(end/64) & (1<<(end%64) - 1))
 	}
 	return n
 }
