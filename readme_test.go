@@ -76,7 +76,9 @@ func TestTheReadmeComparesMeasuredFigures(t *testing.T) {
 	for _, row := range tableRows(t, "README.md", "## Compared") {
 		for _, cell := range row[1:] {
 			for _, figure := range regexp.MustCompile(`^[\d,.]+( µs| B)?$`).FindAllString(cell, -1) {
-				assert.True(t, strings.Contains(measured, strings.ReplaceAll(figure, ",", "")), "%s: bench/README.md has no %s", row[0], figure)
+				if !strings.Contains(measured, strings.ReplaceAll(figure, ",", "")) {
+					t.Errorf("%s: bench/README.md has no %s", row[0], figure)
+				}
 				figures++
 			}
 		}
