@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -234,6 +235,9 @@ func (f *flags) config() (config, error) {
 		if !slices.Contains(given[1:], given[0]) {
 			return cfg, fmt.Errorf("%s must be %s, not %q", f.name(name), strings.Join(given[1:], " or "), given[0])
 		}
+	}
+	if _, _, err := net.SplitHostPort(f.addr); err != nil {
+		return cfg, fmt.Errorf("%s must be host:port, such as 127.0.0.1:4010: %w", f.name("addr"), err)
 	}
 	if f.environment == "production" {
 		add(mockserver.WithEnvironment(mockserver.Production))

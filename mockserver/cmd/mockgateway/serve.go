@@ -65,9 +65,6 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", cfg.addr)
 	if err != nil {
-		if _, _, malformed := net.SplitHostPort(cfg.addr); malformed != nil {
-			return fmt.Errorf("-addr must be host:port, such as 127.0.0.1:4010: %w", malformed)
-		}
 		if strings.Contains(err.Error(), "address already in use") {
 			err = fmt.Errorf("%w; another mockgateway may be running: -addr 127.0.0.1:0 picks a free port", err)
 		}

@@ -75,7 +75,7 @@ func TestThePortFileExistsWhileTheGatewayIsReady(t *testing.T) {
 	assert.NoFileExists(t, port, "it was never ready")
 
 	require.NoError(t, os.WriteFile(file, []byte("127.0.0.1:1\n"), 0o600)) // of a gateway that was killed
-	_, err = tryStart(t, "-port-file", file, "-addr", "nowhere:1:2")
+	_, err = tryStart(t, "-port-file", file, "-data", dir)
 	require.Error(t, err)
 	assert.NoFileExists(t, file, "a stale address is removed first")
 
