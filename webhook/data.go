@@ -160,7 +160,7 @@ type SubscriptionData struct {
 	CustomerEmail      string
 	FailurePolicy      gateway.FailurePolicy
 	TrialEnd           gateway.Timestamp
-	Metadata           gateway.Metadata // as sent when the subscription was created
+	Metadata           gateway.Metadata // of the subscription when the event was sent
 	OccurredAt         gateway.Timestamp
 	AttemptNumber      int    // only for a failed charge
 	FailureReason      string // only for a failed charge

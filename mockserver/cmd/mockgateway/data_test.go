@@ -241,8 +241,8 @@ func TestRejectedFilesAreNotChanged(t *testing.T) {
 		"damaged length":      {flip(26), nil, "damaged"},
 		"damaged record":      {flip(60), nil, "damaged"},
 		"damaged last record": {flip(len(content) - 2), nil, "damaged"},
-		"other dialect":       {content, []string{"-dialect", "live"}, "of the dialect document, and this gateway has live"},
-		"other environment":   {content, []string{"-environment", "production"}, "of the environment sandbox, and this gateway has production"},
+		"other dialect":       {content, []string{"-dialect", "live"}, "its dialect is document, and this gateway's is live"},
+		"other environment":   {content, []string{"-environment", "production"}, "its environment is sandbox, and this gateway's is production"},
 	} {
 		file := filepath.Join(t.TempDir(), "data")
 		require.NoError(t, os.WriteFile(file, tc.content, 0o600))
