@@ -60,6 +60,10 @@ func (s *shop) putOrder(ctx context.Context, r *http.Request) (any, error) {
 		Token    gateway.CardToken `json:"token"`
 		Name     string            `json:"name"`
 		Email    string            `json:"email"`
+		Document *struct {
+			Type   gateway.DocumentType `json:"type"`
+			Number string               `json:"number"`
+		} `json:"document"`
 	}
 	id, err := read(r, &in)
 	if err != nil {
@@ -73,10 +77,26 @@ func (s *shop) putOrder(ctx context.Context, r *http.Request) (any, error) {
 		return nil, invalid("quantity: must be from 1 to 100")
 	case in.Method != gateway.Pix && in.Method != gateway.CreditCard:
 		return nil, invalid("method: must be pix or credit_card")
+	case in.Document == nil && in.Method == gateway.Pix:
+		return nil, invalid("document: is required for pix")
+	case in.Document != nil && !validDocument(in.Document.Type, in.Document.Number):
+		return nil, invalid("document: must be a CPF of 11 digits, or a CNPJ of 14 letters and digits, without punctuation")
 	}
 	o := order{ID: id, Amount: item.price * in.Quantity, Method: in.Method}
 	o.buyer = gateway.BuyerParams{Name: in.Name, Email: in.Email}
+	if in.Document != nil {
+		o.buyer.Document = &gateway.Document{Type: in.Document.Type, Number: in.Document.Number}
+	}
 	return s.place(ctx, o, in.Token)
+}
+
+var (
+	cpfRule  = regexp.MustCompile(`^[0-9]{11}$`)
+	cnpjRule = regexp.MustCompile(`^[0-9A-Z]{12}[0-9]{2}$`)
+)
+
+func validDocument(kind gateway.DocumentType, number string) bool {
+	return kind == gateway.CPF && cpfRule.MatchString(number) || kind == gateway.CNPJ && cnpjRule.MatchString(number)
 }
 
 func (s *shop) putMember(ctx context.Context, r *http.Request) (any, error) {

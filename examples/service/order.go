@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -40,11 +41,16 @@ type order struct {
 	transactionID string
 }
 
-const orderColumns = `id, amount, method, state, pix_code, challenge, reason, buyer_name, buyer_email, COALESCE(transaction_id, '')`
+const orderColumns = `id, amount, method, state, pix_code, challenge, reason, buyer_name, buyer_email, document_type, document,
+	COALESCE(transaction_id, '')`
 
 func scanOrder(row *sql.Row) (o order, err error) {
+	var document gateway.Document
 	err = row.Scan(&o.ID, &o.Amount, &o.Method, &o.State, &o.PixCode, &o.Challenge, &o.Reason,
-		&o.buyer.Name, &o.buyer.Email, &o.transactionID)
+		&o.buyer.Name, &o.buyer.Email, &document.Type, &document.Number, &o.transactionID)
+	if document.Number != "" {
+		o.buyer.Document = &document
+	}
 	return o, err
 }
 
@@ -53,10 +59,13 @@ func (s *shop) order(ctx context.Context, id string) (order, error) {
 }
 
 // insertOrder stores the order before anything is charged, and returns what is
-// stored under its id: the same order, if the page sent it twice.
+// stored under its id: the same order, if the page sent it twice. The row has
+// everything that the charge needs, because a repeat must send the same charge.
 func (s *shop) insertOrder(ctx context.Context, o order) (order, error) {
-	_, err := s.db.ExecContext(ctx, `INSERT INTO orders (id, amount, method, buyer_name, buyer_email)
-		VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING`, o.ID, o.Amount, string(o.Method), o.buyer.Name, o.buyer.Email)
+	document := cmp.Or(o.buyer.Document, &gateway.Document{})
+	_, err := s.db.ExecContext(ctx, `INSERT INTO orders (id, amount, method, buyer_name, buyer_email, document_type, document)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`,
+		o.ID, o.Amount, string(o.Method), o.buyer.Name, o.buyer.Email, string(document.Type), document.Number)
 	if err != nil {
 		return order{}, err
 	}
@@ -133,7 +142,9 @@ func (s *shop) apply(ctx context.Context, tx *sql.Tx, orderID string, p payment)
 	if o.State != orderPending {
 		o.Challenge = ""
 	}
-	err = changesOne(ctx, tx, `UPDATE orders SET state = $2, reason = $3, transaction_id = $4, pix_code = $5, challenge = $6 WHERE id = $1`,
+	// The charge exists, so the document is not needed again.
+	err = changesOne(ctx, tx, `UPDATE orders SET state = $2, reason = $3, transaction_id = $4, pix_code = $5, challenge = $6,
+		document_type = '', document = '' WHERE id = $1`,
 		o.ID, string(o.State), o.Reason, o.transactionID, o.PixCode, o.Challenge)
 	if err != nil || before == o.State {
 		return o, err
@@ -158,7 +169,8 @@ func (s *shop) settle(ctx context.Context, orderID string, tx *gateway.Transacti
 
 // failOrder ends an order that was never charged.
 func (s *shop) failOrder(ctx context.Context, id, reason string) error {
-	err := changesOne(ctx, s.db, `UPDATE orders SET state = 'failed', reason = $2 WHERE id = $1 AND state = 'new'`, id, reason)
+	err := changesOne(ctx, s.db, `UPDATE orders SET state = 'failed', reason = $2, document_type = '', document = ''
+		WHERE id = $1 AND state = 'new'`, id, reason)
 	if errors.Is(err, errNoRow) {
 		return nil // a webhook came first
 	}

@@ -6,6 +6,8 @@ CREATE TABLE IF NOT EXISTS orders (
 	method         TEXT NOT NULL,
 	buyer_name     TEXT NOT NULL,
 	buyer_email    TEXT NOT NULL,
+	document_type  TEXT NOT NULL DEFAULT '',   -- personal data, cleared once the
+	document       TEXT NOT NULL DEFAULT '',   -- charge exists or the order failed
 	state          TEXT NOT NULL DEFAULT 'new', -- see order.go
 	transaction_id TEXT UNIQUE,
 	pix_code       TEXT NOT NULL DEFAULT '',

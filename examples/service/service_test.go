@@ -25,7 +25,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const adminToken = "operator-of-this-test"
+const (
+	adminToken = "operator-of-this-test"
+	cpf        = "52998224725"
+)
 
 // world is a shop with its own database and gateway.
 type world struct {
@@ -121,7 +124,14 @@ func (w *world) settled() {
 type object = map[string]any
 
 func mug(method gateway.Method, token string) object {
-	return object{"sku": "mug", "quantity": 2, "method": method, "token": token, "name": "Ana Souza", "email": "ana@example.com"}
+	return object{
+		"sku": "mug", "quantity": 2, "method": method, "token": token, "name": "Ana Souza", "email": "ana@example.com",
+		"document": object{"type": "CPF", "number": cpf},
+	}
+}
+
+func ana() gateway.BuyerParams {
+	return gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: cpf}}
 }
 
 func (w *world) order(id string) (o order) {
@@ -178,6 +188,63 @@ func TestAPixOrderIsPaidAndShippedOnce(t *testing.T) {
 	assert.Equal(t, 409, w.call("PUT", "/orders/order0001", other, nil))
 }
 
+// The mock's default is the document dialect; live gateways are stricter.
+func TestTheWholeLifeInBothDialects(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			w := open(t, mockserver.WithDialect(dialect))
+			require.Equal(t, 200, w.call("PUT", "/orders/pix00001", mug(gateway.Pix, ""), nil))
+			require.Equal(t, orderPending, w.order("pix00001").State)
+			require.NoError(t, w.gw.Transactions.Pay(w.transaction("pix00001")))
+			w.settled()
+			require.Equal(t, orderPaid, w.order("pix00001").State)
+			require.Equal(t, 200, w.call("POST", "/orders/pix00001/refund", nil, nil))
+			w.settled()
+			assert.Equal(t, orderRefunded, w.order("pix00001").State)
+
+			card := mug(gateway.CreditCard, "pgct_3ds_ana")
+			delete(card, "document")
+			require.Equal(t, 200, w.call("PUT", "/orders/card0001", card, nil))
+			assert.NotEmpty(t, w.order("card0001").Challenge)
+			require.NoError(t, w.gw.Transactions.PassChallenge(w.transaction("card0001")))
+			w.settled()
+			assert.Equal(t, orderPaid, w.order("card0001").State)
+			assert.Equal(t, 1, w.shipments("card0001"))
+
+			in := object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_ok_ana"}
+			var m member
+			require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
+			require.NoError(t, w.gw.Clock.Advance(35*24*time.Hour))
+			w.settled()
+			assert.Equal(t, 2, w.count(`SELECT count(*) FROM charges`))
+
+			require.Equal(t, 200, w.call("PUT", "/payouts/payout01", supplier(), nil))
+			require.NoError(t, w.gw.Transfers.Process(w.transfer("payout01")))
+			require.NoError(t, w.gw.Transfers.Settle(w.transfer("payout01")))
+			w.settled()
+			assert.Equal(t, "paid", w.payout("payout01").State)
+		})
+	}
+}
+
+// A repeat sends the stored document again; it is cleared once the charge exists.
+func TestTheDocumentIsStoredUntilTheChargeExists(t *testing.T) {
+	t.Parallel()
+	w := open(t, mockserver.WithDialect(mockserver.Live))
+	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502)))
+	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
+	w.gw.Faults.Clear()
+	assert.Equal(t, 1, w.count(`SELECT count(*) FROM orders WHERE state = 'new' AND document = $1`, cpf))
+	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
+	assert.Equal(t, orderPending, w.order("order0001").State)
+	assert.Zero(t, w.count(`SELECT count(*) FROM orders WHERE document <> '' OR document_type <> ''`))
+	tx, err := w.gw.Client().Transactions.Get(t.Context(), w.transaction("order0001"))
+	require.NoError(t, err)
+	assert.Equal(t, cpf, tx.Buyer.Document.Number)
+}
+
 func TestBadOrdersStoreNothing(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -186,6 +253,10 @@ func TestBadOrdersStoreNothing(t *testing.T) {
 		"quantity": {"quantity": 0},
 		"method":   {"method": "cash"},
 		"amount":   {"amount": 1}, // the price is the shop's
+		"document": {"document": nil},
+		"type":     {"document": object{"type": "RG", "number": cpf}},
+		"number":   {"document": object{"type": "CPF", "number": "529.982.247-25"}},
+		"company":  {"document": object{"type": "CNPJ", "number": cpf}},
 	} {
 		in := mug(gateway.Pix, "")
 		maps.Copy(in, change)
@@ -267,7 +338,7 @@ func TestAWebhookBeforeItsOrderWaits(t *testing.T) {
 	w := open(t)
 	early, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
 		ExternalRef: "order-order0001", Amount: 7980, Method: gateway.Pix,
-		Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Buyer:    ana(),
 		Products: []gateway.Product{{Name: "Order order0001", Price: 7980}},
 	})
 	require.NoError(t, err)
@@ -289,7 +360,7 @@ func TestAWrongAmountIsReviewedAndNotShipped(t *testing.T) {
 	require.NoError(t, err)
 	cheap, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
 		ExternalRef: "order-order0001", Amount: 1, Method: gateway.Pix,
-		Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Buyer:    ana(),
 		Products: []gateway.Product{{Name: "Order order0001", Price: 1}},
 	})
 	require.NoError(t, err)
