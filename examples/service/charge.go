@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/gateway-go/gateway"
 )
@@ -28,7 +27,7 @@ func catalog() map[string]product {
 // place stores an order and charges it. It may be called again with the same
 // id: when the page is reloaded, or the outcome was unknown.
 func (s *shop) place(ctx context.Context, wanted order, token gateway.CardToken) (order, error) {
-	o, err := s.insertOrder(ctx, wanted)
+	o, repeated, err := s.insertOrder(ctx, wanted)
 	if err != nil {
 		return order{}, err
 	}
@@ -36,7 +35,7 @@ func (s *shop) place(ctx context.Context, wanted order, token gateway.CardToken)
 		return order{}, conflict("another order has this id")
 	}
 	if o.State == orderNew {
-		return s.charge(ctx, o, token)
+		return s.charge(ctx, o, token, repeatOf(repeated, o.createdAt)...)
 	}
 	return s.show(ctx, o)
 }
@@ -57,7 +56,7 @@ func (s *shop) show(ctx context.Context, o order) (order, error) {
 
 // charge creates the order's transaction, if it does not exist yet: the
 // reference comes from the order, so that no repeat charges twice.
-func (s *shop) charge(ctx context.Context, o order, token gateway.CardToken) (order, error) {
+func (s *shop) charge(ctx context.Context, o order, token gateway.CardToken, opts ...gateway.RequestOption) (order, error) {
 	ref := orderPrefix + o.ID
 	tx, err := s.gateway.Transactions.Create(ctx, gateway.TransactionParams{
 		ExternalRef: ref,
@@ -67,10 +66,10 @@ func (s *shop) charge(ctx context.Context, o order, token gateway.CardToken) (or
 		Token:       token,
 		Buyer:       o.buyer,
 		Products:    []gateway.Product{{Name: "Order " + o.ID, Price: o.Amount}},
-	})
+	}, opts...)
 	switch outcomeOf(err) {
 	case existing:
-		tx, err = s.gateway.Transactions.FindByExternalRef(ctx, ref, gateway.FindOptions{Since: time.Now().Add(-48 * time.Hour)})
+		tx, err = s.gateway.Transactions.FindByExternalRef(ctx, ref, gateway.FindOptions{Since: o.createdAt})
 		if err != nil {
 			return o, s.undecided(ctx, "order", o.ID, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/gateway-go/gateway"
 )
@@ -39,15 +40,16 @@ type order struct {
 
 	buyer         gateway.BuyerParams
 	transactionID string
+	createdAt     time.Time
 }
 
 const orderColumns = `id, amount, method, state, pix_code, challenge, reason, buyer_name, buyer_email, document_type, document,
-	COALESCE(transaction_id, '')`
+	COALESCE(transaction_id, ''), created_at`
 
 func scanOrder(row *sql.Row) (o order, err error) {
 	var document gateway.Document
 	err = row.Scan(&o.ID, &o.Amount, &o.Method, &o.State, &o.PixCode, &o.Challenge, &o.Reason,
-		&o.buyer.Name, &o.buyer.Email, &document.Type, &document.Number, &o.transactionID)
+		&o.buyer.Name, &o.buyer.Email, &document.Type, &document.Number, &o.transactionID, &o.createdAt)
 	if document.Number != "" {
 		o.buyer.Document = &document
 	}
@@ -61,15 +63,16 @@ func (s *shop) order(ctx context.Context, id string) (order, error) {
 // insertOrder stores the order before anything is charged, and returns what is
 // stored under its id: the same order, if the page sent it twice. The row has
 // everything that the charge needs, because a repeat must send the same charge.
-func (s *shop) insertOrder(ctx context.Context, o order) (order, error) {
+func (s *shop) insertOrder(ctx context.Context, o order) (stored order, repeated bool, err error) {
 	document := cmp.Or(o.buyer.Document, &gateway.Document{})
-	_, err := s.db.ExecContext(ctx, `INSERT INTO orders (id, amount, method, buyer_name, buyer_email, document_type, document)
+	repeated, err = exists(ctx, s.db, `INSERT INTO orders (id, amount, method, buyer_name, buyer_email, document_type, document)
 		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`,
 		o.ID, o.Amount, string(o.Method), o.buyer.Name, o.buyer.Email, string(document.Type), document.Number)
 	if err != nil {
-		return order{}, err
+		return order{}, false, err
 	}
-	return s.order(ctx, o.ID)
+	stored, err = s.order(ctx, o.ID)
+	return stored, repeated, err
 }
 
 // payment is the state of an order's transaction in an event or a response.

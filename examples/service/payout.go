@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/gateway-go/gateway"
 )
@@ -17,19 +18,20 @@ type payout struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 
-	keyType  gateway.PixKeyType
-	keyValue string
+	keyType   gateway.PixKeyType
+	keyValue  string
+	createdAt time.Time
 }
 
 func (s *shop) payout(ctx context.Context, id string) (p payout, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT id, amount, state, reason, key_type, key_value FROM payouts WHERE id = $1`, id).
-		Scan(&p.ID, &p.Amount, &p.State, &p.Reason, &p.keyType, &p.keyValue)
+	err = s.db.QueryRowContext(ctx, `SELECT id, amount, state, reason, key_type, key_value, created_at FROM payouts WHERE id = $1`, id).
+		Scan(&p.ID, &p.Amount, &p.State, &p.Reason, &p.keyType, &p.keyValue, &p.createdAt)
 	return p, err
 }
 
 // pay stores a payout and sends it.
 func (s *shop) pay(ctx context.Context, wanted payout) (payout, error) {
-	_, err := s.db.ExecContext(ctx, `INSERT INTO payouts (id, amount, key_type, key_value) VALUES ($1, $2, $3, $4)
+	repeated, err := exists(ctx, s.db, `INSERT INTO payouts (id, amount, key_type, key_value) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO NOTHING`, wanted.ID, wanted.Amount, string(wanted.keyType), wanted.keyValue)
 	if err != nil {
 		return payout{}, err
@@ -43,17 +45,18 @@ func (s *shop) pay(ctx context.Context, wanted payout) (payout, error) {
 	case p.State != "new":
 		return p, nil
 	}
-	if err := s.send(ctx, p); err != nil {
+	if err := s.send(ctx, p, repeatOf(repeated, p.createdAt)...); err != nil {
 		return payout{}, err
 	}
 	return s.payout(ctx, p.ID)
 }
 
-// send creates the payout's transfer under the payout's own reference.
-func (s *shop) send(ctx context.Context, p payout) error {
+// send creates the payout's transfer under the payout's own reference. opts has
+// RepeatOf if an earlier request may have sent it: a rejection proves nothing then.
+func (s *shop) send(ctx context.Context, p payout, opts ...gateway.RequestOption) error {
 	transfer, err := s.gateway.Transfers.Create(ctx, gateway.TransferParams{
 		PixKeyType: p.keyType, PixKeyValue: gateway.PixKey(p.keyValue), Amount: p.Amount, ExternalRef: payoutPrefix + p.ID,
-	})
+	}, opts...)
 	switch outcomeOf(err) {
 	case applied:
 		return s.linkTransfer(ctx, p.ID, transfer.ID)

@@ -284,6 +284,30 @@ func TestALostResponseChargesOnce(t *testing.T) {
 	assert.Equal(t, 1, w.charges())
 }
 
+// A rejection of the repeat says nothing about the first request: an order that was
+// charged must not fail, nor may a payout that was sent be made again.
+func TestARejectedRepeatDecidesNothing(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.gw.Webhooks.Hold()
+	payout := object{"amount": 120000, "key_type": "EMAIL", "key_value": "supplier@example.com"}
+	requests := map[string]any{"/orders/order0001": mug(gateway.Pix, ""), "/payouts/payout01": payout}
+	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied()))
+	for path, body := range requests {
+		require.Equal(t, 200, w.call("PUT", path, body, nil))
+	}
+	w.gw.Faults.Clear()
+	require.NoError(t, w.gw.Faults.Add(mockserver.Status(422).On("transactions.create"), mockserver.Status(422).On("transfers.create")))
+	for path, body := range requests {
+		require.Equal(t, 200, w.call("PUT", path, body, nil))
+	}
+	var p struct{ State string }
+	require.Equal(t, 200, w.call("GET", "/payouts/payout01", nil, &p))
+	assert.Equal(t, orderPending, w.order("order0001").State)
+	assert.Equal(t, "pending", p.State)
+	assert.Equal(t, 1, w.charges())
+}
+
 func TestAnUnknownOutcomeIsResolvedByTheReconciler(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -346,7 +370,7 @@ func TestAWebhookBeforeItsOrderWaits(t *testing.T) {
 	require.NoError(t, w.gw.Wait(t.Context()))
 	assert.Zero(t, w.count(`SELECT count(*) FROM orders`))
 
-	_, err = w.shop.insertOrder(t.Context(), order{ID: "order0001", Amount: 7980, Method: gateway.Pix})
+	_, _, err = w.shop.insertOrder(t.Context(), order{ID: "order0001", Amount: 7980, Method: gateway.Pix})
 	require.NoError(t, err) // the late commit
 	w.settled()
 	assert.Equal(t, orderPaid, w.order("order0001").State)
@@ -356,7 +380,7 @@ func TestAWebhookBeforeItsOrderWaits(t *testing.T) {
 func TestAWrongAmountIsReviewedAndNotShipped(t *testing.T) {
 	t.Parallel()
 	w := open(t)
-	_, err := w.shop.insertOrder(t.Context(), order{ID: "order0001", Amount: 7980, Method: gateway.Pix})
+	_, _, err := w.shop.insertOrder(t.Context(), order{ID: "order0001", Amount: 7980, Method: gateway.Pix})
 	require.NoError(t, err)
 	cheap, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
 		ExternalRef: "order-order0001", Amount: 1, Method: gateway.Pix,

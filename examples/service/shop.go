@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
@@ -85,6 +86,24 @@ func changesOne(ctx context.Context, db execer, query string, args ...any) error
 		return err
 	}
 	return errNoRow
+}
+
+// exists runs an INSERT … ON CONFLICT DO NOTHING and reports whether the row existed.
+func exists(ctx context.Context, db execer, query string, args ...any) (bool, error) {
+	err := changesOne(ctx, db, query, args...)
+	if errors.Is(err, errNoRow) {
+		return true, nil
+	}
+	return false, err
+}
+
+// repeatOf marks the create of a row that existed before this request: an earlier
+// request may have sent it too, so a rejection of this one would prove nothing.
+func repeatOf(existed bool, since time.Time) []gateway.RequestOption {
+	if !existed {
+		return nil
+	}
+	return []gateway.RequestOption{gateway.RepeatOf(since)}
 }
 
 // outcome classifies the result of a create with a reference.
