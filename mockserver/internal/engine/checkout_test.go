@@ -536,6 +536,7 @@ func TestTheTotalOfALinkIsAtMostTheLargestSafeInteger(t *testing.T) {
 		{0, spec.MaxSafeAmount + 1, 1, spec.MaxSafeAmount},
 		{5, spec.MaxSafeAmount - 5, 1, spec.MaxSafeAmount},
 		{5, spec.MaxSafeAmount, 1, spec.MaxSafeAmount},
+		{spec.MaxSafeAmount - 5, 1, 10, spec.MaxSafeAmount},
 		{0, spec.MaxSafeAmount / 2, 2, spec.MaxSafeAmount - 1},
 		{0, spec.MaxSafeAmount/2 + 1, 2, spec.MaxSafeAmount},
 		{7, 0, math.MaxInt32, 7},
