@@ -178,7 +178,8 @@ func (p CheckoutLinkParams) Validate() error { return validate(p, spec.CheckoutL
 // CheckoutProduct is one line of a new checkout link.
 type CheckoutProduct struct {
 	// ExternalID is the product's id in your own system. The gateway stores
-	// one product per id: sending an id again updates that product.
+	// one product per id: sending an id again updates that product. Live
+	// gateways require it.
 	ExternalID string `json:"external_id,omitzero"`
 
 	Name         string   `json:"name"`              // 1 to 255 characters; required

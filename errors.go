@@ -203,12 +203,13 @@ func (e *Error) LogValue() slog.Value {
 // for a reason that the first request may have caused. Repeating the write with
 // another reference may pay twice. Instead:
 //
-//   - Look a created resource up by its Reference
-//     ([TransactionsService.FindByExternalRef]), or repeat the create with the
-//     same reference. If it was applied, you get the resource or [ErrDuplicate].
+//   - Repeat a create with the same reference and with [RepeatOf], or look a
+//     transaction up by its Reference with
+//     [TransactionsService.FindByExternalRef].
 //   - If the client uses [WithIdempotencyKeys], repeat the write with the same
 //     IdempotencyKey and params.
-//   - After any other write, read the resource and check whether it changed.
+//   - After any other write, wait a few minutes, because it may still be
+//     applied. Then read the resource and check whether it changed.
 //
 // It matches [ErrOutcomeUnknown] and no other sentinel; errors.As finds the
 // [*Error] with the gateway's response.

@@ -383,7 +383,7 @@ func (s DeliveryStatus) Known() bool { return spec.DeliveryStatuses.Has(string(s
 // are not sent keep their values; [Null] clears them.
 type DeliveryParams struct {
 	TrackingCode    string         `json:"tracking_code"`             // 1 to 255 characters; required
-	DeliveryStatus  DeliveryStatus `json:"delivery_status,omitzero"`  // default in_transit
+	DeliveryStatus  DeliveryStatus `json:"delivery_status,omitzero"`  // default in_transit, or the stored one
 	TrackingURL     Opt[string]    `json:"tracking_url,omitzero"`     // http or https, at most 255 characters
 	TrackingCompany Opt[string]    `json:"tracking_company,omitzero"` // 1 to 64 characters
 

@@ -17,9 +17,9 @@ import (
 //
 // The first attempt of a delivery is made at once, in the background; [Server.Wait]
 // waits for it. Later attempts follow on the virtual clock, 5 s, 5 min, 30
-// min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h after the first. Events of one
-// resource reach a receiver one at a time and in order, with the same id and
-// bytes at every attempt.
+// min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h after the first, with the same id and
+// bytes. A receiver gets the events of one resource one at a time and in order,
+// except that later events do not wait for a retry.
 type Webhooks struct {
 	sender  *deliver.Sender
 	faults  *faults.Set

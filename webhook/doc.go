@@ -45,8 +45,8 @@
 // [Receiver.DeadLetters] lists them and [Receiver.Requeue] retries them.
 //
 // Events of one resource are handled one at a time. A late event, which announces
-// a state that the resource has already left, is skipped; see
-// [Config.HandleStale].
+// a state that the resource has already left, is skipped unless it moves money;
+// see [Config.HandleStale].
 //
 // # Catching missed webhooks
 //

@@ -22,7 +22,7 @@ var _ http.Handler = (*Receiver)(nil)
 //	401 {"error":"missing_signature"|"invalid_signature"|"stale_timestamp"|"unconfirmed_event"}
 //	404                     the path does not end in Config.SecretPath
 //	405, 408, 413, 415      not a POST; the body is too slow, too large, or not JSON
-//	500                     a handler failed, in Sync mode
+//	500                     a handler failed, in Sync mode; 503 if it returned RetryAfter
 //	503 with Retry-After    redeliver: busy, paused, shutting down, in backoff, not confirmed yet, or the store failed
 //
 // Mount it at a path of its own:

@@ -70,10 +70,11 @@ type ReconcilerConfig struct {
 	// were not found stay undecided.
 	SearchPages int
 
-	// RepairAfter is how long a resource must stay open in the records after
-	// its event was completed before the event is handled again, because its
-	// effect was lost or never happened. Each event is repaired once. Default
-	// 15 min; a negative value disables repairs.
+	// RepairAfter is how long a resource must stay open in the records after a
+	// round found its event completed before the event is handled again,
+	// because its effect was lost or never happened. The time counts in one
+	// Reconciler only: with a new one for each round nothing is repaired. Each
+	// event is repaired once. Default 15 min; a negative value disables repairs.
 	RepairAfter time.Duration
 
 	Every      time.Duration // between two rounds of Run, with jitter; default 10 min

@@ -104,7 +104,7 @@ func OnOther(rx *Receiver, fn func(ctx context.Context, e *Event) error, options
 
 // Ignore marks events of these kinds as done without handling them, and erases
 // their bodies. They are counted as [OutcomeIgnored]. Ignore panics if one of
-// the kinds already has a handler, or if a kind is unknown to this package.
+// the kinds already has a handler, or if the name of a kind belongs to no family.
 func Ignore(rx *Receiver, kinds ...Kind) {
 	for _, kind := range kinds {
 		family := kind.Family()
