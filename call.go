@@ -115,8 +115,8 @@ func (c *Client) newRequest(op *spec.Operation, opts []RequestOption) (*request,
 		return nil, misuse(op, err)
 	}
 	if r.o.operation.Name != "" {
-		named := *op
-		named.Name, named.Path = r.o.operation.Name, r.o.operation.Path
+		named := *op // Path stays, because it is the path of the request
+		named.Name = r.o.operation.Name
 		r.op = &named
 	}
 	return r, nil
@@ -205,7 +205,7 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 		return nil, err
 	}
 	r.transport = transport.Request{
-		Operation:      transport.Operation(operationOf(r.op)),
+		Operation:      transport.Operation(r.operation()),
 		Class:          r.class,
 		URL:            r.url,
 		Header:         r.headers(),
@@ -223,7 +223,8 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 // surface, which has no idempotency keys.
 func (r *request) useKey(supported bool) error {
 	r.key = r.o.idempotencyKey
-	if !supported || r.class != spec.Unsafe || strings.Contains(r.op.Path, "/v1/") {
+	path := strings.TrimPrefix(r.url.Path, r.client.base.Path)
+	if !supported || r.class != spec.Unsafe || strings.Contains(path, "/v1/") {
 		return nil
 	}
 	r.class = spec.Keyed

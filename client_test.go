@@ -467,6 +467,25 @@ func TestDo(t *testing.T) {
 		require.ErrorIs(t, err, gateway.ErrNotFound)
 		assert.Equal(t, "gateway: things.get: 404 Not Found", err.Error())
 	})
+	t.Run("the name does not change the path of another method", func(t *testing.T) {
+		t.Parallel()
+		s := play(reply(404, `{"title":"Not Found"}`))
+		_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.Named("orders.payment", "/orders/{id}"))
+		require.EqualError(t, err, "gateway: orders.payment: 404 Not Found")
+		assert.Equal(t, "/v2/transactions/"+orderID, s.requests[0].URL.Path)
+	})
+	t.Run("a write of the v1 surface has no idempotency key", func(t *testing.T) {
+		t.Parallel()
+		for path, attempts := range map[string]int{"/pix/v1/payment": 1, "/v2/things": 2} {
+			s := play(fail(errReset), reply(200, `{}`))
+			client, err := gateway.New("https://proxy.example/v1/gateway", gateway.BearerToken(testKey), gateway.WithIdempotencyKeys(),
+				gateway.WithHTTPClient(&http.Client{Transport: s}))
+			require.NoError(t, err)
+			err = client.Do(t.Context(), http.MethodPost, path, struct{}{}, nil, gateway.Named("pay", "/pay"))
+			assert.Equal(t, attempts == 1, errors.Is(err, gateway.ErrOutcomeUnknown), path)
+			assert.Len(t, s.at, attempts, path)
+		}
+	})
 	t.Run("a write is not repeated", func(t *testing.T) {
 		t.Parallel()
 		s := play(fail(errReset))

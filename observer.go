@@ -1,10 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 )
 
@@ -68,7 +68,7 @@ func (r *request) begin(ctx context.Context) context.Context {
 	if r.o.response == nil {
 		r.o.response = &Response{}
 	}
-	ctx, r.ended = observe(ctx, operationOf(r.op))
+	ctx, r.ended = observe(ctx, r.operation())
 	return ctx
 }
 
@@ -80,8 +80,10 @@ func (r *request) end(err error) {
 	}
 }
 
-func operationOf(op *spec.Operation) Operation {
-	return Operation{Name: op.Name, Method: op.Method, Path: op.Path}
+// operation identifies the call in logs and spans, with the path of [Named] if it
+// is set.
+func (r *request) operation() Operation {
+	return Operation{Name: r.op.Name, Method: r.op.Method, Path: cmp.Or(r.o.operation.Path, r.op.Path)}
 }
 
 // observeAttempts adapts the observer's Attempt to the transport.
