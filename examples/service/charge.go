@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/gateway-go/gateway"
 )
@@ -69,7 +70,7 @@ func (s *shop) charge(ctx context.Context, o order, token gateway.CardToken, opt
 	}, opts...)
 	switch outcomeOf(err) {
 	case existing:
-		tx, err = s.gateway.Transactions.FindByExternalRef(ctx, ref, gateway.FindOptions{Since: o.createdAt})
+		tx, err = s.gateway.Transactions.FindByExternalRef(ctx, ref, gateway.FindOptions{Since: o.createdAt.Add(-time.Hour)})
 		if err != nil {
 			return o, s.undecided(ctx, "order", o.ID, err)
 		}
