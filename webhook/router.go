@@ -109,7 +109,7 @@ func Ignore(rx *Receiver, kinds ...Kind) {
 	for _, kind := range kinds {
 		family := kind.Family()
 		if family == "" {
-			panic(fmt.Sprintf("webhook: Ignore needs documented kinds; %q is not one", kind))
+			panic(fmt.Sprintf("webhook: Ignore: %q is not a kind of transactions, subscriptions or payouts", kind))
 		}
 		rx.register(route{family: family, kind: kind}, func(context.Context, *Event) error { return nil },
 			func(h *handler) { h.ignored = true })
