@@ -10,8 +10,9 @@ import (
 )
 
 // Fault is an injected failure. The function that creates it determines the
-// failure; its methods set the details and limit when it occurs. A request can inject one into itself
-// with the header X-Mock-Fault, in the form of [Fault.String].
+// failure; its methods set the details and limit when it occurs. A request can
+// inject one into itself with the header X-Mock-Fault, in the form of
+// [Fault.String].
 //
 //	gw.Faults.Add(mockserver.Status(503).RetryAfter(2 * time.Second).On("transactions.create").Times(1))
 type Fault struct{ fault faults.Fault }

@@ -74,6 +74,22 @@ func TestTheLogShowsRequestsEventsAndWebhooks(t *testing.T) {
 	assert.NotContains(t, text, "token=secret")
 }
 
+// The time of a retry is on the gateway's clock, as its other times are: on a manual
+// clock, "in 5s" would never come.
+func TestTheLogShowsWhenARetryIsDueAndThatAFileWasApplied(t *testing.T) {
+	t.Parallel()
+	g := start(t, "-clock", "manual", "-start", "2027-01-04T12:00:00Z")
+	hook := newServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	g.must("POST", "/__mock/endpoints", `{"url":"`+hook+`","secret":"whsec_1","events":["transaction.created"]}`)
+	g.must("POST", "/v2/transactions", pix("order-1"))
+	g.must("POST", "/__mock/deliveries/wait", "")
+	g.must("POST", "/__mock/seed", `{"links":[{"as":"mug","title":"Mug","currency":"BRL","amount":4990}]}`)
+	text := g.end()
+	assert.Regexp(t, `<-- 503 POST \S+ transaction.created \S+, retry due 2027-01-04T12:00:05Z\n`, text)
+	assert.Regexp(t, `(?m)^\d\d:\d\d:\d\d  a seed file was applied`, text)
+	assert.NotContains(t, text, "was reset")
+}
+
 func TestTheLogInJSONIsTheStreamOfEvents(t *testing.T) {
 	t.Parallel()
 	g := start(t, "-log", "json")
