@@ -4,32 +4,18 @@ import "math/bits"
 
 // bitset is a set of row positions. A word holds 64 of them, so even a search
 // through a million rows reads only 16 thousand words.
-type bitset struct {
-	words []uint64
-	count int
-}
+type bitset struct{ words []uint64 }
 
 func (b *bitset) add(i int) {
 	w := i / 64
 	for len(b.words) <= w {
 		b.words = append(b.words, 0)
 	}
-	if mask := uint64(1) << (i % 64); b.words[w]&mask == 0 {
-		b.words[w] |= mask
-		b.count++
-	}
+	b.words[w] |= 1 << (i % 64)
 }
 
-func (b *bitset) remove(i int) {
-	if mask := uint64(1) << (i % 64); b.has(i) {
-		b.words[i/64] &^= mask
-		b.count--
-	}
-}
-
-func (b *bitset) has(i int) bool {
-	return i/64 < len(b.words) && b.words[i/64]&(1<<(i%64)) != 0
-}
+// remove removes a position that the set contains.
+func (b *bitset) remove(i int) { b.words[i/64] &^= 1 << (i % 64) }
 
 // word returns the positions 64*w to 64*w+63.
 func (b *bitset) word(w int) uint64 {

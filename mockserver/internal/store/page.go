@@ -120,10 +120,13 @@ type selection[R any] struct {
 	sets   [][]*bitset // for each facet, at least one must contain the position
 	lists  [][]uint32  // each must contain the position
 	match  func(*R) bool
+
+	facets   []choice[Facet[R]] // the conditions that sets fulfil
+	combined map[combination]int
 }
 
 func (t *Table[R]) selected(q Query[R]) selection[R] {
-	s := selection[R]{rows: t.rows, hi: len(t.rows), match: q.Match}
+	s := selection[R]{rows: t.rows, hi: len(t.rows), match: q.Match, facets: q.facets, combined: t.combined}
 	if !q.Since.IsZero() {
 		s.lo = sort.Search(len(t.rows), func(i int) bool { return !t.schema.created(t.rows[i]).Before(q.Since) })
 	}
@@ -252,28 +255,31 @@ func (s *selection[R]) word(w int) uint64 {
 	return word
 }
 
-// count returns how many positions are selected. The usual filter, on a single facet,
-// needs no search.
-func (s *selection[R]) count() int {
-	whole := s.lo == 0 && s.hi == len(s.rows)
+// count returns how many positions are selected. Filters on facets alone need no
+// search.
+func (s *selection[R]) count() (n int) {
 	switch {
 	case s.everything():
 		return max(0, s.hi-s.lo)
-	case whole && len(s.sets) == 1 && len(s.lists) == 0 && s.match == nil:
-		n := 0
-		for _, set := range s.sets[0] {
-			n += set.count
+	case len(s.lists) > 0 || s.match != nil:
+		for at, ok := s.after(s.lo); ok; at, ok = s.after(at + 1) {
+			n++
 		}
-		return n
-	}
-	if len(s.lists) == 0 && s.match == nil && s.lo < s.hi {
+	case s.lo == 0 && s.hi == len(s.rows):
+		for values, resources := range s.combined {
+			if s.selects(values) {
+				n += resources
+			}
+		}
+	case s.lo < s.hi:
 		return s.ones(s.hi) - s.ones(s.lo)
 	}
-	n := 0
-	for at, ok := s.after(s.lo); ok; at, ok = s.after(at + 1) {
-		n++
-	}
 	return n
+}
+
+// selects reports whether the query selects resources with these facets.
+func (s *selection[R]) selects(values combination) bool {
+	return !slices.ContainsFunc(s.facets, func(c choice[Facet[R]]) bool { return !slices.Contains(c.values, values[c.index]) })
 }
 
 // ones returns how many positions below end the facets select.

@@ -39,10 +39,14 @@ type Table[R any] struct {
 
 	postings []map[string][]uint32 // ascending positions
 	facets   []map[string]*bitset
+	combined map[combination]int // how many resources have each combination
 }
 
+// combination holds the values of a resource's facets.
+type combination [6]string
+
 func newTable[R any](s schema[R]) Table[R] {
-	t := Table[R]{schema: s, byID: map[string]uint32{}, byRef: map[string]uint32{}}
+	t := Table[R]{schema: s, byID: map[string]uint32{}, byRef: map[string]uint32{}, combined: map[combination]int{}}
 	for range s.postings {
 		t.postings = append(t.postings, map[string][]uint32{})
 	}
@@ -66,10 +70,8 @@ func (t *Table[R]) Get(id string) *R {
 // Counts returns how many resources have each value of a facet.
 func (t *Table[R]) Counts(facet Facet[R]) map[string]int {
 	counts := map[string]int{}
-	for value, set := range t.facets[facet] {
-		if set.count > 0 {
-			counts[value] = set.count
-		}
+	for values, n := range t.combined {
+		counts[values[facet]] += n
 	}
 	return counts
 }
@@ -163,17 +165,31 @@ func (t *Table[R]) reindex(at int, old, r *R) {
 			t.postings[i][to] = slices.Insert(list, search(list, at), pos)
 		}
 	}
-	for i, key := range t.schema.facets {
-		to := key(r)
-		if old != nil {
-			from := key(old)
-			if from == to {
-				continue
-			}
-			t.facets[i][from].remove(at)
+	to := t.combination(r)
+	t.combined[to]++
+	if old == nil {
+		for i := range t.schema.facets {
+			t.facet(i, to[i]).add(at)
 		}
-		t.facet(i, to).add(at)
+		return
 	}
+	from := t.combination(old)
+	if t.combined[from]--; t.combined[from] == 0 {
+		delete(t.combined, from)
+	}
+	for i := range t.schema.facets {
+		if from[i] != to[i] {
+			t.facets[i][from[i]].remove(at)
+			t.facet(i, to[i]).add(at)
+		}
+	}
+}
+
+func (t *Table[R]) combination(r *R) (c combination) {
+	for i, key := range t.schema.facets {
+		c[i] = key(r)
+	}
+	return c
 }
 
 func (t *Table[R]) unpost(i int, key string, at int) {
