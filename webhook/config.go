@@ -84,8 +84,8 @@ type Config struct {
 	// 1 min. It is extended while a handler runs.
 	Lease time.Duration
 	// MaxAttempts is the number of failed attempts after which an event
-	// becomes a dead letter. The default is 25 in Inbox mode, which takes most
-	// of a day, and 8 in Sync mode. In Sync mode anyone can cause attempts by
+	// becomes a dead letter. The default is 25 in Inbox mode, which takes about
+	// half a day, and 8 in Sync mode. In Sync mode anyone can cause attempts by
 	// replaying a delivery, so the event must also have been failing for 23
 	// hours, almost as long as the gateway redelivers. With a memory store,
 	// failures never create a dead letter in Sync mode: the gateway gets 500

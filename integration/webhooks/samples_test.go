@@ -41,7 +41,7 @@ func changedOne(res sql.Result, err error) error {
 	}
 	n, err := res.RowsAffected()
 	if err == nil && n != 1 {
-		err = fmt.Errorf("%d rows were changed: %w", n, webhook.RetryAfter(10*time.Millisecond))
+		err = fmt.Errorf("%d rows were changed", n)
 	}
 	return err
 }
