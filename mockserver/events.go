@@ -79,7 +79,7 @@ type TransitionEvent struct {
 
 // TimerEvent is a timer that fired and had something to do.
 type TimerEvent struct {
-	Kind  string // "subscription.renew", or "webhook.attempt"
+	Kind  string // "subscription.period_end", or "webhook.attempt"
 	ID    string // of the resource, or of the delivery
 	Due   time.Time
 	Error string // why it failed and will fire again, or ""

@@ -87,7 +87,7 @@ type TransitionEvent struct {
 
 // TimerEvent reports that a timer fired, unless it no longer applied.
 type TimerEvent struct {
-	Kind  string        `json:"kind"` // "subscription.renew", or "webhook.attempt"
+	Kind  string        `json:"kind"` // "subscription.period_end", or "webhook.attempt"
 	ID    string        `json:"id"`   // of the resource, or of the delivery
 	Due   respond.Stamp `json:"due"`
 	Error string        `json:"error,omitzero"` // why it failed; it will be retried
