@@ -135,8 +135,8 @@ func WithDialect(d Dialect) Option {
 }
 
 // WithProfile makes the gateway behave like a gateway that package
-// gatewayprobe has probed, in every row of docs/assumptions.md that has a
-// setting: dialect, leniency and fee. It ignores the other rows, which
+// gatewayprobe has probed, in the rows of docs/assumptions.md that belong to
+// the dialects, and in its fee. It ignores the other rows, which
 // [gatewayprobe.Profile.NotReproduced] lists. Later options can override these
 // settings.
 func WithProfile(p gatewayprobe.Profile) Option {

@@ -106,9 +106,10 @@ func ExampleReceiver_Receive() {
 	// Output: 200 {"received":true}
 }
 
-// A webhook can arrive before its order is committed. Return an error to have
-// it retried.
+// The error that a handler returns decides whether and when the event is
+// handled again.
 func ExampleRetryAfter() {
+	closed := true
 	orders := map[string]int64{} // cents, by reference
 	handle := func(_ context.Context, e *webhook.TransactionEvent) error {
 		cents, stored := orders[e.CorrelationID]
@@ -116,7 +117,9 @@ func ExampleRetryAfter() {
 		case e.CorrelationID == "":
 			return nil // the charge of a subscription: subscription.renewed reports it
 		case !stored:
-			return fmt.Errorf("order %s is not stored yet: %w", e.CorrelationID, webhook.RetryAfter(30*time.Second))
+			return fmt.Errorf("order %s is not stored yet", e.CorrelationID) // again with the backoff
+		case closed:
+			return fmt.Errorf("the warehouse is closed: %w", webhook.RetryAfter(time.Hour))
 		case e.Data.Amount != cents:
 			return webhook.Permanent(errors.New("another amount was paid")) // a dead letter at once
 		default:
@@ -124,14 +127,16 @@ func ExampleRetryAfter() {
 		}
 	}
 	paid := &webhook.TransactionEvent{Event: &webhook.Event{CorrelationID: "order-7"}, Data: webhook.TransactionData{Amount: 1990}}
-	for _, cents := range []int64{0, 2990, 1990} {
-		if cents > 0 {
-			orders["order-7"] = cents
-		}
-		fmt.Println(handle(context.Background(), paid))
-	}
+	fmt.Println(handle(context.Background(), paid))
+	orders["order-7"] = 1990
+	fmt.Println(handle(context.Background(), paid))
+	closed = false
+	fmt.Println(handle(context.Background(), paid))
+	orders["order-7"] = 2990
+	fmt.Println(handle(context.Background(), paid))
 	// Output:
-	// order order-7 is not stored yet: try again after 30s
-	// another amount was paid
+	// order order-7 is not stored yet
+	// the warehouse is closed: try again after 1h0m0s
 	// <nil>
+	// another amount was paid
 }

@@ -18,9 +18,9 @@ type config struct {
 	adminToken    gateway.Secret
 
 	// Tests shorten these.
-	matchAgain     time.Duration // the delay before an event whose record does not exist yet is retried
-	reconcileAfter time.Duration // how long to wait for webhooks before reading a resource
-	compareEvery   time.Duration // how often a paid order is compared with its transaction
+	backoff        func(attempt int) time.Duration // of the receiver; nil means its default
+	reconcileAfter time.Duration                   // how long to wait for webhooks before reading a resource
+	compareEvery   time.Duration                   // how often a paid order is compared with its transaction
 }
 
 // configFromEnv reads the configuration. Its error names every missing variable.
@@ -38,7 +38,6 @@ func configFromEnv(getenv func(string) string) (config, error) {
 		database:       required("DATABASE_URL"),
 		webhookSecret:  gateway.NewSecret(required("GATEWAY_WEBHOOK_SECRET")),
 		adminToken:     gateway.NewSecret(required("ADMIN_TOKEN")),
-		matchAgain:     5 * time.Second,
 		reconcileAfter: 2 * time.Minute,
 		compareEvery:   24 * time.Hour,
 	}

@@ -17,11 +17,12 @@ import (
 // its event.
 func (s *shop) receive() (err error) {
 	s.receiver, err = webhook.New(webhook.Config{
-		Keys:   []webhook.SigningKey{{Key: s.cfg.webhookSecret}},
-		API:    s.gateway,
-		Store:  s.events,
-		Mode:   webhook.Inbox,
-		Logger: s.log,
+		Keys:    []webhook.SigningKey{{Key: s.cfg.webhookSecret}},
+		API:     s.gateway,
+		Store:   s.events,
+		Mode:    webhook.Inbox,
+		Backoff: s.cfg.backoff,
+		Logger:  s.log,
 	})
 	if err != nil {
 		return err
@@ -36,11 +37,10 @@ func (s *shop) receive() (err error) {
 // belongs to another system of the account.
 func ownID(prefix, ref string) (id string, ours bool) { return strings.CutPrefix(ref, prefix) }
 
-// later returns an error that retries an event whose record does not exist
-// yet: a webhook can arrive before the request that caused it is committed.
-func (s *shop) later(what string) error {
-	return fmt.Errorf("%s is not stored yet: %w", what, webhook.RetryAfter(s.cfg.matchAgain))
-}
+// later returns the error for an event whose record does not exist yet: a
+// webhook can arrive before the request that caused it is committed. The
+// receiver retries the event with its backoff, for about half a day.
+func later(what string) error { return fmt.Errorf("%s is not stored yet", what) }
 
 // onTransaction handles the payment of an order. A charge of a subscription is
 // a transaction too, and has no reference: it is counted by onSubscription.
@@ -55,7 +55,7 @@ func (s *shop) onTransaction(ctx context.Context, tx *sql.Tx, e *webhook.Transac
 	}
 	_, err := s.apply(ctx, tx, id, p)
 	if errors.Is(err, sql.ErrNoRows) {
-		return s.later("order " + id)
+		return later("order " + id)
 	}
 	return err
 }
@@ -79,7 +79,7 @@ func (s *shop) onSubscription(ctx context.Context, tx *sql.Tx, e *webhook.Subscr
 	}
 	err := s.renew(ctx, tx, r)
 	if errors.Is(err, errNoRow) {
-		return s.later("member " + id)
+		return later("member " + id)
 	}
 	return err
 }
@@ -90,7 +90,7 @@ func (s *shop) onTransfer(ctx context.Context, e *webhook.TransferEvent) error {
 	id, err := s.payoutOf(ctx, e.ResourceID)
 	switch {
 	case errors.Is(err, errNoRow):
-		return s.later("payout " + id)
+		return later("payout " + id)
 	case err != nil || id == "":
 		return err
 	}

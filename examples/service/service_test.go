@@ -70,7 +70,7 @@ func database(t *testing.T) *sql.DB {
 // start starts a process of the shop: a client, a receiver, workers.
 func (w *world) start() {
 	w.Helper()
-	cfg := config{webhookSecret: w.gw.Secret(), adminToken: gateway.NewSecret(adminToken), matchAgain: 10 * time.Millisecond}
+	cfg := config{webhookSecret: w.gw.Secret(), adminToken: gateway.NewSecret(adminToken), backoff: func(int) time.Duration { return 10 * time.Millisecond }}
 	client := w.gw.Client(gateway.WithBackoff(time.Millisecond, time.Millisecond))
 	s, err := newShop(w.Context(), cfg, w.db, client, slog.New(slog.DiscardHandler))
 	require.NoError(w, err)
