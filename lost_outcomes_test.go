@@ -215,33 +215,46 @@ func TestAReusedIdempotencyKeyIsADefiniteError(t *testing.T) {
 	})
 }
 
-// TestAKeyWithoutTheOptionIsNotRetried: the refund is repeated neither by the
-// client nor by net/http, which replays requests that have the header.
+// TestAKeyWithoutTheOptionIsNotRetried: the write is repeated neither by the
+// client nor by net/http, which replays requests that have the header and a body
+// that can be read again, or none.
 func TestAKeyWithoutTheOptionIsNotRetried(t *testing.T) {
 	t.Parallel()
-	var refunds atomic.Int32
+	var writes atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			_, _ = io.WriteString(w, transactionResponse(orderID, "order-1001", 15990))
 			return
 		}
-		refunds.Add(1)
+		writes.Add(1)
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			_ = conn.Close() // applied, and the response is lost
 		}
 	}))
 	t.Cleanup(server.Close)
-	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-		refunds.Store(0)
-		client, err := gateway.New(server.URL, gateway.BearerToken(testKey))
-		require.NoError(t, err)
-		_, err = client.Transactions.Get(t.Context(), orderID) // leaves an idle connection
-		require.NoError(t, err)
-		_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 500}, gateway.Header(header, "k-1"))
-		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
-		assert.Equal(t, int32(1), refunds.Load(), header)
-		client.CloseIdleConnections()
+	for name, write := range map[string]func(*gateway.Client, gateway.RequestOption) error{
+		"a refund": func(c *gateway.Client, key gateway.RequestOption) error {
+			_, err := c.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 500}, key)
+			return err
+		},
+		"a POST without a body": func(c *gateway.Client, key gateway.RequestOption) error {
+			return c.Do(t.Context(), http.MethodPost, "/v2/things/1/capture", nil, nil, key)
+		},
+		"a DELETE": func(c *gateway.Client, key gateway.RequestOption) error {
+			return c.Do(t.Context(), http.MethodDelete, "/v2/things/1", nil, nil, key)
+		},
+	} {
+		for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+			writes.Store(0)
+			client, err := gateway.New(server.URL, gateway.BearerToken(testKey))
+			require.NoError(t, err)
+			_, err = client.Transactions.Get(t.Context(), orderID) // leaves an idle connection
+			require.NoError(t, err)
+			require.ErrorIs(t, write(client, gateway.Header(header, "k-1")), gateway.ErrOutcomeUnknown, "%s, %s", name, header)
+			assert.Equal(t, int32(1), writes.Load(), "%s, %s", name, header)
+			client.CloseIdleConnections()
+		}
 	}
 }
 

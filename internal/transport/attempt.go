@@ -92,12 +92,15 @@ func (c *call) prepare(ctx context.Context, out *http.Request) error {
 		return err
 	}
 	c.result.Secrets.learn(header)
-	if c.req.Body == nil {
+	// net/http does not replay a request that has a Body, even an empty one, but no
+	// GetBody.
+	once := c.req.Class == spec.Unsafe && replayable(header)
+	if c.req.Body == nil && !once {
 		return nil
 	}
 	out.ContentLength = int64(len(c.req.Body))
-	if c.req.Class != spec.Unsafe || !replayable(header) {
-		out.GetBody = c.body // without it net/http does not replay requests
+	if !once {
+		out.GetBody = c.body
 	}
 	var err error
 	out.Body, err = c.body()

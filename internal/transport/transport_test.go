@@ -123,7 +123,7 @@ func request(class spec.Class, header http.Header, body []byte) *transport.Reque
 
 // TestRequestsThatNetHTTPMayReplay checks which requests have a GetBody. net/http
 // replays such a request if it was not written, or, with an Idempotency-Key, even
-// if it was.
+// if it was. With a key it also replays a request without a Body.
 func TestRequestsThatNetHTTPMayReplay(t *testing.T) {
 	t.Parallel()
 	key := http.Header{"Idempotency-Key": {"k"}}
@@ -138,6 +138,12 @@ func TestRequestsThatNetHTTPMayReplay(t *testing.T) {
 		"an unsafe write":               {request(spec.Unsafe, nil, []byte("{}")), true, true},
 		"an unsafe write with a key":    {request(spec.Unsafe, key, []byte("{}")), true, false},
 		"an unsafe write without a key": {request(spec.Unsafe, http.Header{"Accept": {"*/*"}}, []byte("{}")), true, true},
+
+		"an unsafe write without a body":           {request(spec.Unsafe, nil, nil), false, false},
+		"a keyed write with a key, without a body": {request(spec.Keyed, key, nil), false, false},
+		"an unsafe write with a key, without a body": {
+			request(spec.Unsafe, key, nil), true, false,
+		},
 	} {
 		base := roundTrip(func(r *http.Request) (*http.Response, error) {
 			assert.Equal(t, tc.body, r.Body != nil, name)
