@@ -88,8 +88,12 @@ func (s *shop) subscribe(ctx context.Context, m *member, token gateway.CardToken
 		IdempotencyKey: memberPrefix + m.ID,
 		Metadata:       map[string]any{"member": m.ID}, // every webhook of the subscription echoes it
 	})
-	if errors.Is(err, gateway.ErrDuplicate) { // an earlier attempt, with another token
-		return s.findSubscription(ctx, *m)
+	switch outcomeOf(err) {
+	case existing, rejected: // an earlier request may have created it, with another token
+		if found, err := s.findSubscription(ctx, *m); !errors.Is(err, errNoRow) {
+			return found, err
+		}
+	case applied, unknown:
 	}
 	return sub, err
 }
@@ -118,8 +122,8 @@ func (s *shop) customer(ctx context.Context, m *member) error {
 	return changesOne(ctx, s.db, `UPDATE members SET customer_id = $2 WHERE id = $1`, m.ID, customer.ID)
 }
 
-// findSubscription finds a member's subscription. No list includes the
-// idempotency key, but the metadata names the member.
+// findSubscription finds a member's subscription; the error is errNoRow if there is
+// none. No list includes the idempotency key, but the metadata names the member.
 func (s *shop) findSubscription(ctx context.Context, m member) (*gateway.Subscription, error) {
 	for sub, err := range s.gateway.Subscriptions.All(ctx, gateway.SubscriptionListParams{CustomerEmail: m.email}) {
 		if err != nil {
@@ -129,7 +133,7 @@ func (s *shop) findSubscription(ctx context.Context, m member) (*gateway.Subscri
 			return sub, nil
 		}
 	}
-	return nil, fmt.Errorf("no subscription of member %s was found", m.ID)
+	return nil, errNoRow
 }
 
 // memberIn returns the member whom a subscription's metadata names, "" if it

@@ -595,6 +595,23 @@ func TestAMembershipOfUnknownOutcomeIsFoundWithADifferentToken(t *testing.T) {
 	assert.Equal(t, "active", m.State)
 }
 
+// A rejection of the repeat says nothing about the first request: the member pays.
+func TestAMembershipOfUnknownOutcomeIsFoundAfterARejection(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.gw.Webhooks.Hold()
+	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied().On("subscriptions.create")))
+	in := object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_ok_ana"}
+	var m member
+	require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
+	assert.Equal(t, "new", m.State)
+	w.gw.Faults.Clear()
+	require.NoError(t, w.gw.Faults.Add(mockserver.Status(422).On("subscriptions.create")))
+	require.Equal(t, 422, w.call("PUT", "/members/member02", in, nil), "there is no earlier request")
+	require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
+	assert.Equal(t, "active", m.State)
+}
+
 func TestAMembershipThatNeedsAChallenge(t *testing.T) {
 	t.Parallel()
 	w := open(t)
