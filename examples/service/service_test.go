@@ -336,6 +336,24 @@ func TestAnOrderKnownOnlyFromWebhooksShowsItsCode(t *testing.T) {
 	assert.Equal(t, 1, w.charges())
 }
 
+// The gateway's clock is behind: its transaction is older than the order.
+func TestAUsedReferenceIsFoundDespiteTheClocks(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.gw.Webhooks.Hold()
+	_, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
+		ExternalRef: "order-order0001", Amount: 7980, Method: gateway.Pix,
+		Buyer:    ana(),
+		Products: []gateway.Product{{Name: "Order order0001", Price: 7980}},
+	})
+	require.NoError(t, err)
+	var o order
+	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o))
+	assert.Equal(t, orderPending, o.State)
+	assert.Contains(t, o.PixCode, "br.gov.bcb.pix")
+	assert.Equal(t, 1, w.charges())
+}
+
 func TestAnOperationThatWasNeverAppliedIsFailedOrResent(t *testing.T) {
 	t.Parallel()
 	w := open(t)
