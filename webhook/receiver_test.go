@@ -306,6 +306,11 @@ func TestInvalidHandlerRegistrationsPanic(t *testing.T) {
 	assert.Panics(t, func() { webhook.OnTransaction(rx, webhook.TransactionPaid, ok) }, "twice")
 	assert.Panics(t, func() { webhook.OnTransaction(rx, webhook.PayoutFailed, ok) }, "another family")
 	assert.Panics(t, func() { webhook.OnTransaction(rx, webhook.TransactionPending, nil) }, "nil")
+	assert.Panics(t, func() { webhook.Ignore(rx, webhook.TransactionPaid) }, "has a handler")
+	for _, kind := range []webhook.Kind{webhook.AnyKind, "invoice.paid", ""} {
+		assert.PanicsWithValue(t, fmt.Sprintf("webhook: Ignore: %q is not a kind of transactions, subscriptions or payouts", kind),
+			func() { webhook.Ignore(rx, kind) })
+	}
 	serve(rx, signed(paid("evt_1", "tx_1")))
 	assert.Panics(t, func() { webhook.OnTransaction(rx, webhook.TransactionPending, ok) }, "too late")
 }
