@@ -114,13 +114,13 @@
 // # Retries
 //
 // The client retries calls that are safe to repeat: reads, creates with a
-// reference, which the gateway applies only once, UpdateDelivery without IfMatch
-// and SetSandboxStatus, which set the same values again, and any call that was
-// certainly not applied. Any other write that may have been applied, such as a
-// refund or a cancellation, is retried only with an idempotency key. By default
-// a call makes up to three attempts, with exponential backoff, and respects
-// Retry-After. [NoRetry], [MaxAttempts] and [AttemptTimeout] change this for one
-// call.
+// reference, which the gateway applies only once, SetSandboxStatus and
+// UpdateDelivery without IfMatch, which set the same values again, and any call
+// that was certainly not applied. Any other write that may have been applied,
+// such as a refund or a cancellation, is retried only with an idempotency key. By
+// default a call makes up to three attempts, with exponential backoff, and
+// respects Retry-After. [NoRetry], [MaxAttempts] and [AttemptTimeout] change this
+// for one call.
 //
 // Choose the reference yourself and store it with the order before the first
 // call, so that it survives a crash. If you create a transaction, a transfer or

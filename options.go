@@ -239,7 +239,7 @@ const (
 )
 
 // IdempotencyKey sends key, 1 to 255 characters, in the Idempotency-Key header.
-// A client with [WithIdempotencyKeys] retries the call with it. Store the key
+// A client with [WithIdempotencyKeys] retries a v2 call with it. Store the key
 // with the order before the call, so that another process can repeat the call.
 // Reusing a key with another body returns [ErrDuplicate].
 //

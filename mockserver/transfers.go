@@ -6,9 +6,9 @@ import (
 )
 
 // Transfers simulates the banks of transfers: those of one account or, as a
-// field of [Server], of every account. Unless you call these methods, a transfer
-// is processed after 10 seconds on the virtual clock and settled after 10 more; the
-// test Pix keys in docs/testing.md differ. A method that the state of the transfer
+// field of [Server], of every account. Unless you call these methods or use a test
+// Pix key of docs/testing.md, a transfer is processed after 10 seconds on the
+// virtual clock and settled after 10 more. A method that the state of the transfer
 // does not allow changes nothing and returns a [ControlError].
 type Transfers struct{ scope scope }
 
