@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"strings"
@@ -67,7 +66,7 @@ const maxName = 255
 // [ErrMissingEventID]. Parse proves nothing about the sender: see [Verify].
 func Parse(body []byte) (*Event, error) {
 	var e *Event
-	err := jsonread.Read(bytes.Clone(body), func(d *jsonread.Document) {
+	err := jsonread.Read(body, func(d *jsonread.Document) {
 		if env := (envelope{doc: d}); env.read() {
 			e = env.event()
 		}
@@ -124,7 +123,7 @@ func (env *envelope) read() bool {
 			if env.extra == nil {
 				env.extra = make(map[string]json.RawMessage)
 			}
-			env.extra[name] = json.RawMessage(env.doc.Raw(i))
+			env.extra[strings.Clone(name)] = json.RawMessage(env.doc.Raw(i))
 		case *into != 0:
 			return false
 		default:
@@ -224,12 +223,12 @@ func (env *envelope) event() *Event {
 // mayNest reports whether the family's data may be under "object".
 func (f Family) mayNest() bool { return f != FamilyTransaction && f != FamilySubscription }
 
-// firstOf returns the first of the nodes that is a non-empty string or a
+// firstOf returns a copy of the first of the nodes that is a non-empty string or a
 // number. All others are skipped.
 func (env *envelope) firstOf(nodes ...int) string {
 	for _, i := range nodes {
 		if s, _ := env.doc.Scalar(i); s != "" {
-			return s
+			return strings.Clone(s)
 		}
 	}
 	return ""
