@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -21,17 +22,18 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// clients is how many connections per core the load generator keeps busy.
-const clients = 8
-
 // BenchmarkLoad puts mock gateways, each in its own process, under the same load over
 // loopback. The time is from one response to the next. The load generator uses the same
-// processors, so the server's CPU time is reported too.
+// processors, so the server's CPU time is reported too. It keeps some connections per
+// core busy: 8, with which the processors are idle for part of the time, and 32.
 func BenchmarkLoad(b *testing.B) {
 	servers := []process{mockgateway(b), stripeMock(b)}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		for _, server := range servers {
-			b.Run(method+"/"+server.name, func(b *testing.B) { load(b, method, server) })
+		for _, connections := range []int{8, 32} {
+			for _, server := range servers {
+				name := fmt.Sprintf("%s/per-core=%d/%s", method, connections, server.name)
+				b.Run(name, func(b *testing.B) { load(b, method, connections, server) })
+			}
 		}
 	}
 }
@@ -45,11 +47,11 @@ type process struct {
 	body func(n int64) (contentType, body string)
 }
 
-func load(b *testing.B, method string, server process) {
+func load(b *testing.B, method string, connections int, server process) {
 	b.Helper()
-	client := &fasthttp.Client{MaxConnsPerHost: 64}
+	client := &fasthttp.Client{MaxConnsPerHost: connections * runtime.GOMAXPROCS(0)}
 	b.Cleanup(client.CloseIdleConnections)
-	b.SetParallelism(clients)
+	b.SetParallelism(connections)
 	before := server.cpu(b)
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
