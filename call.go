@@ -219,12 +219,13 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 }
 
 // useKey sets the call's Idempotency-Key. If the gateway supports the header,
-// every unsafe write has a key and may be retried with it, except on the v1
-// surface, which has no idempotency keys.
+// every unsafe POST and PUT has a key and may be retried with it, except on the
+// v1 surface. Other methods and v1 have no idempotency keys.
 func (r *request) useKey(supported bool) error {
 	r.key = r.o.idempotencyKey
 	path := strings.TrimPrefix(r.url.Path, r.client.base.Path)
-	if !supported || r.class != spec.Unsafe || strings.Contains(path, "/v1/") {
+	hasKeys := (r.op.Method == http.MethodPost || r.op.Method == http.MethodPut) && !strings.Contains(path, "/v1/")
+	if !supported || !hasKeys || r.class != spec.Unsafe {
 		return nil
 	}
 	r.class = spec.Keyed

@@ -174,10 +174,10 @@ func parseBase(baseURL string) (*url.URL, error) {
 // may be nil. The whole response, including the envelope, is decoded into out,
 // which may be nil or a *[]byte.
 //
-// GET, HEAD and OPTIONS are retried as reads. On the v1 surface, and without
-// [WithIdempotencyKeys], other methods are retried only if nothing was applied. Do
-// returns the same errors as the other methods; set the operation's name in them
-// with [Named].
+// GET, HEAD and OPTIONS are retried as reads, other methods only if nothing was
+// applied; with [WithIdempotencyKeys], a POST or PUT on v2 is retried with its key.
+// Do returns the same errors as the other methods; set the operation's name in
+// them with [Named].
 func (c *Client) Do(ctx context.Context, method, path string, in, out any, opts ...RequestOption) error {
 	op := spec.Operation{Name: "do", Method: method, Path: "-", Class: spec.Unsafe}
 	switch method {

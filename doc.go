@@ -100,11 +100,11 @@
 //
 // # Idempotency keys
 //
-// Refunds, cancellations and updates have no reference. Some gateways support
-// the Idempotency-Key header for them. The interface document does not mention
-// it, so check with your gateway first. With [WithIdempotencyKeys] the client
-// sends a key with each of these writes and retries them with it. Without a key,
-// a refund of 500 that you repeat after a lost response may refund 1000.
+// Refunds and cancellations have no reference. Some gateways support the
+// Idempotency-Key header for them. The interface document does not mention it, so
+// check with your gateway first. With [WithIdempotencyKeys] the client sends a key
+// with each of these writes and retries them with it. Without a key, a refund of
+// 500 that you repeat after a lost response may refund 1000.
 //
 // [IdempotencyKey] sets a key of your own for one call. Store it before the
 // call so that it survives a crash of your process. Otherwise the client

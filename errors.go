@@ -206,8 +206,8 @@ func (e *Error) LogValue() slog.Value {
 //   - Repeat a create with the same reference and with [RepeatOf], or look a
 //     transaction up by its Reference with
 //     [TransactionsService.FindByExternalRef].
-//   - If the client uses [WithIdempotencyKeys], repeat a v2 write with the same
-//     IdempotencyKey and params.
+//   - If the client uses [WithIdempotencyKeys], repeat a POST or PUT on v2
+//     with the same IdempotencyKey and params.
 //   - After any other write, wait a few minutes, because it may still be
 //     applied. Then read the resource and check whether it changed.
 //

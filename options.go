@@ -122,11 +122,12 @@ func WithAutoReference(on bool) Option {
 // response. Make sure that yours does: if it ignores the header, a retry after a
 // lost response refunds twice.
 //
-// With this option the client sends a key with every v2 write that has no reference
-// (a refund, a cancellation, an update, a checkout link, a POST of [Client.Do]):
+// With this option the client sends a key with every POST and PUT on v2 that has no
+// reference (a refund, a cancellation, a checkout link, a POST of [Client.Do]):
 // yours from [IdempotencyKey], or a generated one. It retries the write with the
 // same key. If the outcome stays unknown, [OutcomeError.IdempotencyKey] has the
-// key.
+// key. No gateway is known to support keys for PATCH, for DELETE or on v1: such a
+// write is retried only if it was not applied, as without the option.
 func WithIdempotencyKeys() Option {
 	return func(s *settings) error {
 		s.idempotencyKeys = true
@@ -239,7 +240,7 @@ const (
 )
 
 // IdempotencyKey sends key, 1 to 255 characters, in the Idempotency-Key header.
-// A client with [WithIdempotencyKeys] retries a v2 call with it. Store the key
+// A client with [WithIdempotencyKeys] retries a POST or PUT on v2 with it. Store the key
 // with the order before the call, so that another process can repeat the call.
 // Reusing a key with another body returns [ErrDuplicate].
 //

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,12 +25,12 @@ import (
 type effect int
 
 const (
-	reads  effect = iota
-	sets          // a write that may be repeated freely
-	keyed         // a create with a reference that can be searched for
-	opaque        // a create with a reference that can't be searched for
-	adds          // a write that must not be repeated
-	addsV1        // the same, on the v1 surface, which has no idempotency keys
+	reads       effect = iota
+	sets               // a write that may be repeated freely
+	keyed              // a create with a reference that can be searched for
+	opaque             // a create with a reference that can't be searched for
+	adds               // a write that must not be repeated
+	addsUnkeyed        // the same, of a kind that has no idempotency keys: PATCH, DELETE, and v1
 )
 
 type testCall struct {
@@ -114,7 +115,7 @@ func allCalls() []testCall {
 		{"subscriptions.list", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			return errorOf(c.Subscriptions.List(x, gateway.SubscriptionListParams{}, o...))
 		}},
-		{"subscriptions.update", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+		{"subscriptions.update", addsUnkeyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			return errorOf(c.Subscriptions.Update(x, id, gateway.SubscriptionUpdateParams{FailurePolicy: gateway.ImmediateCancel}, o...))
 		}},
 		{"subscriptions.cancel", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
@@ -132,24 +133,32 @@ func allCalls() []testCall {
 		{"checkout_sessions.resume", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			return errorOf(c.CheckoutSessions.Resume(x, "mugs", token, o...))
 		}},
-		{"checkout_sessions.update", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+		{"checkout_sessions.update", addsUnkeyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			return errorOf(c.CheckoutSessions.Update(x, "mugs", token, gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix}, o...))
 		}},
 		{"do GET", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			var out map[string]any
 			return c.Do(x, http.MethodGet, "/v2/x", nil, &out, o...)
 		}},
+		{"do PATCH", addsUnkeyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			var out map[string]any
+			return c.Do(x, http.MethodPatch, "/v2/x", map[string]int{"a": 1}, &out, o...)
+		}},
+		{"do DELETE", addsUnkeyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+			var out map[string]any
+			return c.Do(x, http.MethodDelete, "/v2/x", nil, &out, o...)
+		}},
 		{"do POST", adds, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			var out map[string]any
 			return c.Do(x, http.MethodPost, "/v2/x", map[string]int{"a": 1}, &out, o...)
 		}},
-		{"legacy.configure_integration", addsV1, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+		{"legacy.configure_integration", addsUnkeyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			return errorOf(v1(c).ConfigureIntegration(x, legacy.IntegrationParams{PixWebhookURL: "https://shop.example/pix"}, o...))
 		}},
 		{"legacy.balance", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			return errorOf(v1(c).Balance(x, o...))
 		}},
-		{"legacy.create_pix_payment", addsV1, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
+		{"legacy.create_pix_payment", addsUnkeyed, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
 			return errorOf(v1(c).CreatePixPayment(x, legacy.PixPaymentParams{Transaction: legacy.PixCharge{Value: 4990}}, o...))
 		}},
 		{"legacy.payment_token", reads, func(x ctx, c *gateway.Client, o ...gateway.RequestOption) error {
@@ -319,7 +328,7 @@ func (c testCall) check(t *testing.T, end ending, after, keys bool) {
 	switch {
 	case hasKey:
 		e = opaque
-	case e == addsV1:
+	case e == addsUnkeyed:
 		e = adds
 	}
 	s := play(end.respond, end.respond, end.respond)
@@ -369,7 +378,7 @@ func TestEveryRetriedCallSucceeds(t *testing.T) {
 				}
 				s := play(fail(errReset), reply(501, ""), reply(200, success))
 				err := call.run(t.Context(), clientOf(t, s, opts...))
-				if call.effect == addsV1 || call.effect == adds && !keys {
+				if call.effect == addsUnkeyed || call.effect == adds && !keys {
 					require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, call.name)
 					return
 				}
@@ -450,7 +459,7 @@ func TestEveryCallThatCannotBeSent(t *testing.T) {
 func TestNoCallAcceptsAnEmptyResource(t *testing.T) {
 	t.Parallel()
 	for _, call := range allCalls() {
-		if call.name == "do GET" || call.name == "do POST" {
+		if strings.HasPrefix(call.name, "do ") {
 			continue // the caller must check the result
 		}
 		for _, body := range []string{

@@ -394,9 +394,9 @@ func (s *SubscriptionsService) All(ctx context.Context, params SubscriptionListP
 // /v2/subscriptions/{id}. Nothing else in a subscription can be changed. The
 // error is [ErrConflict] if the subscription is canceled.
 //
-// Without [WithIdempotencyKeys], the call is not retried if it may have been
-// applied. After [ErrOutcomeUnknown] you may call it again: the result is the
-// same, but a second subscription.updated webhook may be sent.
+// The call is not retried if it may have been applied. After [ErrOutcomeUnknown]
+// you may call it again: the result is the same, but a second
+// subscription.updated webhook may be sent.
 func (s *SubscriptionsService) Update(
 	ctx context.Context, id string, params SubscriptionUpdateParams, opts ...RequestOption,
 ) (*Subscription, error) {
