@@ -29,7 +29,7 @@ func main() {
 		Products:    []gateway.Product{{Name: "Café em grãos, 500 g", Price: 15470}},
 	})
 	if err != nil {
-		log.Fatal(err) // one line; in a service, handle the sentinels below with errors.Is
+		log.Fatal(err) // in a service, handle the sentinels below with errors.Is
 	}
 	fmt.Println("Pay with:", charge.Pix.QRCode)
 

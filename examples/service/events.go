@@ -65,7 +65,7 @@ func (s *shop) onTransaction(ctx context.Context, tx *sql.Tx, e *webhook.Transac
 func (s *shop) onSubscription(ctx context.Context, tx *sql.Tx, e *webhook.SubscriptionEvent) error {
 	id := memberIn(e.Data.Metadata)
 	if id == "" {
-		return nil // of another system
+		return nil // belongs to another system
 	}
 	r := renewal{member: id, subscription: e.ResourceID, state: e.State(), late: e.Stale}
 	if e.Kind == webhook.SubscriptionStarted || e.Kind == webhook.SubscriptionRenewed {
