@@ -39,8 +39,8 @@
 // poll with [TransactionsService.Wait].
 //
 // Every params type has a Validate method that checks the rules and limits of
-// the interface. Every call runs it first, so a [ValidationError] means that
-// nothing was sent.
+// the interface document, the specification of the gateway's HTTP API. Every
+// call runs it first, so a [ValidationError] means that nothing was sent.
 //
 // # Errors
 //

@@ -201,7 +201,7 @@ type bodyField struct {
 	json []byte
 }
 
-// ResponseInto stores everything about the response except the resource in r:
+// ResponseInto stores in r everything about the response except the resource:
 // status, request id, headers, number of attempts and the reference that was
 // sent.
 func ResponseInto(r *Response) RequestOption {
@@ -268,11 +268,11 @@ func IdempotencyKey(key string) RequestOption {
 // up: for a repeated create the gateway returns the first one. Every failure is
 // [ErrOutcomeUnknown], because the earlier call may have been applied, with two
 // exceptions that are [ErrDuplicate]: the reference belongs to a resource that
-// differs from this one, or the idempotency key belongs to another request. A
-// create whose params are invalid, for example because a card's token was not
-// stored, is not sent: the client only looks for the resource. A transaction,
-// transfer or subscription without a reference is rejected, and so is a customer
-// with neither a reference nor an [IdempotencyKey].
+// differs from the requested one, or the idempotency key belongs to another
+// request. A create whose params are invalid, for example because a card's token
+// was not stored, is not sent: the client only looks for the resource. A
+// transaction, transfer or subscription without a reference is rejected, and so
+// is a customer with neither a reference nor an [IdempotencyKey].
 //
 // A create that the gateway would reject stays unknown, however often it is
 // repeated. Once the reference is certain to be absent (see

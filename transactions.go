@@ -166,8 +166,8 @@ type Transaction struct {
 	PaidAmount     int64                      `json:"paid_amount"`
 	RefundedAmount int64                      `json:"refunded_amount"`
 	PaidAt         Timestamp                  `json:"paid_at"` // nullable
-	Pix            *PixDetails                `json:"pix"`     // nil unless paid by Pix
-	Voucher        *VoucherDetails            `json:"voucher"` // nil unless a voucher
+	Pix            *PixDetails                `json:"pix"`     // nil unless Method is Pix
+	Voucher        *VoucherDetails            `json:"voucher"` // nil unless Method is Voucher
 	Products       []ProductLine              `json:"products"`
 	Metadata       Metadata                   `json:"metadata"` // nullable
 	Traceable      bool                       `json:"traceable"`

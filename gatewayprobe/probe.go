@@ -1,11 +1,11 @@
 // Package gatewayprobe tests a gateway's sandbox against docs/assumptions.md.
 //
-// Where the interface document is silent, this project had to choose. Each choice is a
-// row of docs/assumptions.md, and most rows can be tested from outside: the probe sends
-// a few requests for each and reports whether the gateway agrees with the row or differs
-// from it. If the probe can't tell, it reports why. Pass a report's [Profile] to
-// mockserver.WithProfile, and the mock gateway behaves like the probed one. Compare a
-// later run with the profile to see what has changed.
+// Where the interface document, the specification of the gateway's HTTP API, is silent,
+// this project had to choose. Each choice is a row of docs/assumptions.md, and most rows
+// can be tested from outside: the probe sends a few requests for each and reports whether
+// the gateway agrees with the row or differs from it. If the probe can't tell, it reports
+// why. Pass a report's [Profile] to mockserver.WithProfile, and the mock gateway behaves
+// like the probed one. Compare a later run with the profile to see what has changed.
 //
 //	report, err := gatewayprobe.Run(ctx, gatewayprobe.Config{
 //		BaseURL: "https://sandbox.gateway.example",

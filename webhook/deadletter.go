@@ -25,7 +25,7 @@ type DeadLetter struct {
 	Cursor string // for DeadLetterQuery.After
 }
 
-// DeadLetterFilter selects dead letters. A zero member selects all.
+// DeadLetterFilter selects dead letters. A zero field selects all.
 type DeadLetterFilter struct {
 	Kind     Kind
 	Resource string    // family and id: "transaction/0198…"
@@ -46,7 +46,7 @@ const (
 )
 
 // Check returns q with the default limit applied, or an error that names the
-// invalid member.
+// invalid field.
 func (q DeadLetterQuery) Check() (DeadLetterQuery, error) {
 	if q.Limit < 0 || q.Limit > maxLetters {
 		return q, fmt.Errorf("webhook: DeadLetterQuery.Limit is %d; it must be 1 to %d, or 0 for %d", q.Limit, maxLetters, defaultLetters)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// MemoryOptions limit a memory store; a zero member means its default.
+// MemoryOptions limit a memory store; a zero field means its default.
 type MemoryOptions struct {
 	MaxEvents int              // default 100,000; the oldest done and unhandled events are evicted for new ones
 	TTL       time.Duration    // how long a done event is remembered; default 7 days, at least MinRetention

@@ -13,7 +13,7 @@ import (
 // ReadBack limits the API calls for unsigned deliveries, since anyone who
 // knows the receiver's URL can cause them. The same limits apply separately to
 // signed deliveries, a few kinds of which need a call (see [Config.API]), so a
-// flood of unsigned deliveries doesn't delay them. A zero member means its
+// flood of unsigned deliveries doesn't delay them. A zero field means its
 // default.
 type ReadBack struct {
 	Concurrent int           // concurrent calls; default 8

@@ -116,8 +116,13 @@ var ErrStoreFull = errors.New("webhook: the store is full of unfinished events")
 
 // Record is the stored form of an event.
 type Record struct {
-	Key      string // the event's identity: the id of a signed event, the fact of a confirmed one
-	EventID  string // the gateway's id; for a confirmed event, its fact's id or, for matching, that of the unsigned delivery
+	Key string // the event's identity: the id of a signed event, the fact of a confirmed one
+
+	// EventID is the gateway's id if the event is signed. A confirmed event has
+	// an id derived from its Fact or, if a signed body can't tell that fact, the
+	// id of its unsigned delivery, so that Put can match the signed one.
+	EventID string
+
 	Kind     Kind
 	Resource string // family and id: "transaction/0198…"; never empty
 

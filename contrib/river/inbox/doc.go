@@ -38,6 +38,6 @@
 //   - the job of an event that this process has no handler for is snoozed until a
 //     process that has one takes it; [webhook.Receiver.Unhandled] counts the event.
 //
-// An extra job does nothing. A job whose process died is made available by a sweep,
-// long before River rescues it.
+// The row is authoritative: an extra job for an event does nothing. A job whose
+// process died is made available by a sweep, long before River rescues it.
 package inbox
