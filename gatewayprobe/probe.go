@@ -114,8 +114,8 @@ var ErrNotSandbox = errors.New("not a sandbox")
 
 // Run probes a gateway. The error is nil if the run went through all rows, even
 // if some could not be tested. If ctx ends, Run returns its error and a report
-// of the rows that were finished. If the run can't start, the report is nil: for
-// example, the error is [ErrNotSandbox], and nothing was created.
+// of the rows that were finished. If the run can't start, for example because of
+// [ErrNotSandbox], the report is nil and nothing was created.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	p, err := newProbe(cfg)
 	if err != nil {

@@ -44,9 +44,10 @@ type OpenResource struct {
 type ReconcilerConfig struct {
 	// Open iterates over the resources to check in the merchant's records. It
 	// must read the primary database, because its resources take precedence
-	// over the receiver's store; see RepairAfter. Omit resources that have an ID
-	// for a few minutes: their webhooks may still be on the way. A refund or a
-	// chargeback is found only if the paid transaction is among the resources.
+	// over the receiver's store; see RepairAfter. Omit a resource that has an ID
+	// until it is a few minutes old: its webhooks may still be on the way. A
+	// refund or a chargeback is found only if the paid transaction is among the
+	// resources.
 	Open func(ctx context.Context) iter.Seq2[OpenResource, error]
 
 	// Identified is called with the ID of a resource that was found by its
@@ -70,11 +71,11 @@ type ReconcilerConfig struct {
 	// were not found stay undecided.
 	SearchPages int
 
-	// RepairAfter is how long a resource must stay open in the records after a
-	// round found its event completed before the event is handled again,
-	// because its effect was lost or never happened. The time counts in one
-	// Reconciler only: with a new one for each round nothing is repaired. Each
-	// event is repaired once. Default 15 min; a negative value disables repairs.
+	// RepairAfter is how long a resource may stay open in the records after a
+	// round found its event completed. Then the event is handled again, because
+	// its effect was lost or never happened. The time counts in one Reconciler
+	// only: with a new one for each round nothing is repaired. Each event is
+	// repaired once. Default 15 min; a negative value disables repairs.
 	RepairAfter time.Duration
 
 	Every      time.Duration // between two rounds of Run, with jitter; default 10 min

@@ -119,8 +119,9 @@ type Record struct {
 	Key string // the event's identity: the id of a signed event, the fact of a confirmed one
 
 	// EventID is the gateway's id if the event is signed. A confirmed event has
-	// an id derived from its Fact or, if a signed body can't tell that fact, the
-	// id of its unsigned delivery, so that Put can match the signed one.
+	// an id derived from its Fact. If the fact can't be determined from a signed
+	// body, it has the id of its unsigned delivery instead, so that Put can match
+	// the signed one.
 	EventID string
 
 	Kind     Kind

@@ -33,8 +33,8 @@ type Target struct {
 	FailNext func(error)
 
 	// SetAPI makes the handler's API return a transaction in that state, with any
-	// amount and reference. If it is nil, unsigned deliveries are only checked to
-	// be rejected.
+	// amount and reference. If it is nil, the only check of unsigned deliveries
+	// is that they are rejected.
 	SetAPI func(id, status string)
 
 	// Path is the URL path; default "/webhooks/gateway".
