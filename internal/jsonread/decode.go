@@ -14,9 +14,16 @@ import (
 // returns false if it gives up, for example at a value of the wrong type; v is
 // then undefined, and the caller uses the JSON package. A fuzz test compares the
 // results with the JSON package's.
-func Decode(body []byte, v any) bool {
+func Decode(body []byte, v any) bool { return decode(body, v, false) }
+
+// DecodeOwned decodes as [Decode] does a body that no one changes afterwards. The
+// strings of a short one are not copied, but parts of it.
+func DecodeOwned(body []byte, v any) bool { return decode(body, v, len(body) <= shortBody) }
+
+func decode(body []byte, v any, owned bool) bool {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool contains only Documents
 	defer release(d)
+	d.owned = owned
 	return d.Scan(body) && d.Decode(v)
 }
 
@@ -46,12 +53,13 @@ type NodeDecoder interface{ DecodeNode(d *Document, i int) bool }
 type readFunc func(d *Document, i int, p unsafe.Pointer) bool
 
 const (
-	chunkSize  = 1 << 10 // keeping one string alive keeps at most this much alive
+	shortBody  = 2 << 10 // keeping one string alive keeps at most this much alive,
+	chunkSize  = 1 << 10 // or this much if the strings are copied
 	longString = chunkSize / 4
 )
 
-// text returns a copy of the string of node i. Short strings share a chunk of
-// memory, so that the strings of a response take only a few allocations. A chunk
+// text returns the string of node i: a part of an owned body, otherwise a copy.
+// Copies of short strings share a chunk of memory, so that the strings of a response take only a few allocations. A chunk
 // is at most half as long as the remaining input, because the other half is names
 // and punctuation.
 func (d *Document) text(i int) (string, bool) {
@@ -64,6 +72,8 @@ func (d *Document) text(i int) (string, bool) {
 	switch {
 	case len(b) == 0:
 		return "", true
+	case d.owned:
+		return view(b), true
 	case len(b) > longString:
 		return string(b), true
 	}

@@ -29,7 +29,8 @@ type Document struct {
 	body   []byte
 	nodes  []node
 	strict bool   // without duplicate names or invalid UTF-8
-	chunk  []byte // holds the decoded strings; only appended to
+	owned  bool   // decoded strings are parts of the body
+	chunk  []byte // holds the other decoded strings; only appended to
 
 	// The JSON package's decoder and its input.
 	buf bytes.Buffer
@@ -95,7 +96,7 @@ func (d *Document) Reset() {
 	if cap(d.nodes) > keep {
 		d.nodes = nil
 	}
-	d.body, d.chunk, d.buf = nil, nil, bytes.Buffer{}
+	d.body, d.owned, d.chunk, d.buf = nil, false, nil, bytes.Buffer{}
 }
 
 // parse parses the body with the JSON package, which accepts all valid JSON.

@@ -48,7 +48,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, caller.Err()
 	}
 	c.begin()
-	timed, cancel := context.WithTimeout(c.observe(req.Context()), c.req.AttemptTimeout)
+	timed, cancel := context.WithDeadline(c.observe(req.Context()), c.began.Add(c.req.AttemptTimeout))
 	defer cancel()
 	out := req.WithContext(timed)
 	if err := c.prepare(timed, out); err != nil {

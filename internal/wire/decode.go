@@ -23,22 +23,24 @@ var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.U
 // Decode decodes a response into v. A value of another type than v expects is
 // converted if nothing is lost: numbers, booleans and strings to each other,
 // and empty strings, arrays and objects to null.
-func Decode[T any](body []byte, v *T) error {
+func Decode[T any](body []byte, v *T) error { return decode(body, v, jsonread.Decode) }
+
+func decode[T any](body []byte, v *T, fast func([]byte, any) bool) error {
 	reset := func() {
 		var zero T
 		*v = zero
 	}
 	reset()
-	if jsonread.Decode(body, v) {
+	if fast(body, v) {
 		return nil
 	}
-	return decode(body, v, reset)
+	return decodeSlowly(body, v, reset)
 }
 
 // DecodeAny decodes a body into the value that out points to, as Decode does.
-func DecodeAny(body []byte, out any) error { return decode(body, out, func() {}) }
+func DecodeAny(body []byte, out any) error { return decodeSlowly(body, out, func() {}) }
 
-func decode(body []byte, v any, reset func()) error {
+func decodeSlowly(body []byte, v any, reset func()) error {
 	reset()
 	err := json.Unmarshal(body, v, jsonread.Lenient)
 	var wrongType *json.SemanticError

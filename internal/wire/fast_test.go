@@ -3,6 +3,7 @@ package wire_test
 import (
 	stdjson "encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -46,9 +47,13 @@ var oddBodies = []string{
 // the JSON package returns.
 func sameDecode[T any](t *testing.T, body []byte) {
 	t.Helper()
-	var fast, strict T
+	var fast, owned, strict T
 	if !jsonread.Decode(body, &fast) {
 		return
+	}
+	require.True(t, jsonread.DecodeOwned(body, &owned))
+	if !reflect.DeepEqual(fast, owned) {
+		assert.Equal(t, fast, owned, "%T from %q", strict, body)
 	}
 	require.NoError(t, json.Unmarshal(body, &strict, jsonread.Lenient), "%T from %q", strict, body)
 	if !reflect.DeepEqual(strict, fast) {
@@ -94,6 +99,28 @@ func TestFastDecodeMatchesTheJSONPackage(t *testing.T) {
 	}
 	for _, body := range oddBodies {
 		sameDecodes(t, []byte(body))
+	}
+}
+
+// TestDecodedStrings checks which values survive a change of the body: all but
+// those of a short response with one resource.
+func TestDecodedStrings(t *testing.T) {
+	t.Parallel()
+	short := `{"data":{"id":"tx_1","external_ref":"order-7","metadata":{"k":"v"}}}`
+	long := short[:len(short)-2] + `,"unknown":"` + strings.Repeat("x", 2<<10) + `"}}`
+	for _, text := range []string{short, long} {
+		body := []byte(text)
+		var e wire.Envelope[gateway.Transaction]
+		require.NoError(t, wire.Decode(body, &e))
+		clear(body)
+		assert.Equal(t, "tx_1", e.Data.ID)
+
+		body = []byte(text)
+		tx, _, err := wire.DecodeEnvelope[gateway.Transaction](body)
+		require.NoError(t, err)
+		clear(body)
+		assert.Equal(t, text == long, tx.ID == "tx_1", "copied")
+		assert.JSONEq(t, `{"k":"v"}`, tx.Metadata.String())
 	}
 }
 
