@@ -73,7 +73,7 @@ func TestParseReadsTheThreeFamilies(t *testing.T) {
 	} {
 		e := parse(t, tc.body)
 		assert.Equal(t, tc.body, string(e.Raw), name)
-		clear(e.Raw) // the body, of which no field is a part
+		clear(e.Raw) // no other field shares the memory of the body
 		e.Raw = nil
 		assert.Equal(t, tc.want, *e, name)
 	}

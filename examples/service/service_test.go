@@ -622,7 +622,7 @@ func TestAMembershipOfUnknownOutcomeIsFoundWithADifferentToken(t *testing.T) {
 	assert.Equal(t, "active", m.State)
 }
 
-// A rejection of the repeat says nothing about the first request: the member pays.
+// The repeat is rejected, but the first request created the subscription.
 func TestAMembershipOfUnknownOutcomeIsFoundAfterARejection(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -16,8 +16,8 @@ import (
 // results with the JSON package's.
 func Decode(body []byte, v any) bool { return decode(body, v, false) }
 
-// DecodeOwned decodes as [Decode] does a body that no one changes afterwards. The
-// strings of a short one are not copied, but parts of it.
+// DecodeOwned is like [Decode], for a body that no one changes afterwards. The
+// strings decoded from a short body share its memory instead of being copied.
 func DecodeOwned(body []byte, v any) bool { return decode(body, v, len(body) <= shortBody) }
 
 func decode(body []byte, v any, owned bool) bool {
@@ -58,10 +58,10 @@ const (
 	longString = chunkSize / 4
 )
 
-// text returns the string of node i: a part of an owned body, otherwise a copy.
-// Copies of short strings share a chunk of memory, so that the strings of a response take only a few allocations. A chunk
-// is at most half as long as the remaining input, because the other half is names
-// and punctuation.
+// text returns the string of node i, which shares the memory of an owned body and
+// is otherwise a copy. Copies of short strings share a chunk of memory, so that
+// the strings of a response take only a few allocations. A chunk is at most half
+// as long as the remaining input, because the other half is names and punctuation.
 func (d *Document) text(i int) (string, bool) {
 	n := &d.nodes[i]
 	if n.escapes {

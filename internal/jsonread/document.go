@@ -29,7 +29,7 @@ type Document struct {
 	body   []byte
 	nodes  []node
 	strict bool   // without duplicate names or invalid UTF-8
-	owned  bool   // decoded strings are parts of the body
+	owned  bool   // decoded strings share the memory of the body
 	chunk  []byte // holds the other decoded strings; only appended to
 
 	// The JSON package's decoder and its input.
