@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/internal/jsonread"
+	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
@@ -138,10 +139,10 @@ func TestAnErrorKeepsUsefulPartsOfAResponseAndHidesTheRest(t *testing.T) {
 	assert.Empty(t, allowedHeader(http.Header{"Set-Cookie": {"a=b"}}))
 
 	r := &request{op: &spec.Operation{Name: "x", Method: http.MethodPost}, key: "k"}
-	e := r.newError(&transport.Result{Status: 409, Body: []byte("x")}, wire.Problem{Code: "IDEMPOTENCY_KEY_REUSED", Title: "T", Detail: "D"})
+	e := r.newError(&transport.Result{Status: 409, Body: []byte("x"), Definite: true}, wire.Problem{Code: "IDEMPOTENCY_KEY_REUSED", Title: "T", Detail: "D"})
 	assert.Equal(t, "x", string(e.Body))
 	assert.Equal(t, "D", e.Detail, "the gateway's own detail is kept")
-	e = r.newError(&transport.Result{Status: 409}, wire.Problem{Code: "IDEMPOTENCY_KEY_REUSED", Title: "T", Detail: "T"})
+	e = r.newError(&transport.Result{Status: 409, Definite: true}, wire.Problem{Code: "IDEMPOTENCY_KEY_REUSED", Title: "T", Detail: "T"})
 	assert.Contains(t, e.Detail, "the idempotency key k was used before")
 
 	const secret = "Bearer abcdefgh"
@@ -189,16 +190,16 @@ func TestMaskingOfGatewayText(t *testing.T) {
 		"5299822472x5": "5299822472x5", "5299822472--5": "5299822472--5",
 		"CPF " + cpf + " is known": "CPF " + masked + " is known",
 	} {
-		assert.Equal(t, want, mask(text), text)
+		assert.Equal(t, want, masking.Message(text), text)
 	}
 	for _, c := range []string{"_", "-", "a", "m", "z", "A", "M", "Z"} {
-		assert.Equal(t, c+cpf, mask(c+cpf), "inside a word")
-		assert.Equal(t, " "+c+cpf, mask(" "+c+cpf), "inside a word")
-		assert.Equal(t, cpf+c, mask(cpf+c), "inside a word")
+		assert.Equal(t, c+cpf, masking.Message(c+cpf), "inside a word")
+		assert.Equal(t, " "+c+cpf, masking.Message(" "+c+cpf), "inside a word")
+		assert.Equal(t, cpf+c, masking.Message(cpf+c), "inside a word")
 	}
 	for _, c := range []string{"`", "{", "@", "[", "^", "/", ":", ",", "."} {
-		assert.Equal(t, c+masked, mask(c+cpf))
-		assert.Equal(t, masked+c, mask(cpf+c))
+		assert.Equal(t, c+masked, masking.Message(c+cpf))
+		assert.Equal(t, masked+c, masking.Message(cpf+c))
 	}
 }
 

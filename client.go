@@ -139,7 +139,11 @@ func (c *Client) configure(opts []Option) error {
 	}
 	c.bodyHeader = c.header.Clone()
 	c.bodyHeader.Set("Content-Type", "application/json")
-	c.variant = spec.Variant{LoopbackHTTP: loopback}
+	c.variant = spec.Variant{
+		Dialect:      spec.ClientDialect,
+		LoopbackHTTP: loopback,
+		LocalHTTP:    c.base.Scheme == "http" && spec.IsLocal(c.base.Hostname()),
+	}
 	c.initServices()
 	return nil
 }
@@ -172,7 +176,7 @@ func parseBase(baseURL string) (*url.URL, error) {
 // Do calls an endpoint that this package has no method for. The path must start
 // with a slash and be escaped. in is the JSON body, or the query of a GET, and
 // may be nil. The whole response, including the envelope, is decoded into out,
-// which may be nil or a *[]byte.
+// which may be nil or a *[]byte. A 204 has no body and leaves out unchanged.
 //
 // GET, HEAD and OPTIONS are retried as reads, other methods only if nothing was
 // applied; with [WithIdempotencyKeys], a POST or PUT on v2 is retried with its key.
@@ -214,7 +218,7 @@ func (r *request) do(ctx context.Context, path string, in, out any) error {
 		return r.undecodable(res, wire.ErrFailed)
 	}
 	r.fillResponse(res, "")
-	if out == nil {
+	if out == nil || res.Status == http.StatusNoContent || res.Status == http.StatusResetContent {
 		return nil
 	}
 	if raw, ok := out.(*[]byte); ok {

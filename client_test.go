@@ -47,6 +47,10 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		"public key, basic":          {baseURL, gateway.BasicToken("pk_live_1"), nil, "public key"},
 		"line break in the key":      {baseURL, gateway.BearerToken("sk_test_1\n"), nil, "line breaks"},
 		"space in the key":           {baseURL, gateway.APIKey(" sk_test_1"), nil, "spaces"},
+		"quotes around the key":      {baseURL, gateway.APIKey(`"sk_test_x"`), nil, "a quotation mark"},
+		"one quote":                  {baseURL, gateway.BearerToken(`sk_test_x'`), nil, "a quotation mark"},
+		"quotes and a line break":    {baseURL, gateway.BasicToken("\"sk_test_x\"\n"), nil, "a quotation mark"},
+		"a line break and quotes":    {baseURL, gateway.BasicToken("\n\"sk_test_x\""), nil, "line breaks and quotes"},
 		"accent in the key":          {baseURL, gateway.APIKey("sk_tést"), nil, "not allowed in a header"},
 		"scheme in the key":          {baseURL, gateway.BearerToken("Bearer sk_test_1"), nil, "pass the key alone"},
 		"colon in the username":      {baseURL, gateway.BasicAuth("a:b", "x"), nil, "colon"},
@@ -274,9 +278,10 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		s := play(reply(status, "", "Location", "https://evil.example/v2/transactions"))
-		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder())
+		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.NoRetry())
 		var e *gateway.Error
 		require.ErrorAs(t, err, &e)
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, "what redirects may have passed the request on")
 		assert.Equal(t, status, e.StatusCode)
 		assert.Len(t, s.at, 1)
 	}

@@ -100,8 +100,11 @@ func checkKey(key string) error {
 		return errors.New("gateway: the API key starts with the name of an authentication scheme: pass the key alone")
 	}
 	for i := range len(key) {
-		if c := key[i]; c <= ' ' || c >= 0x7f {
+		switch c := key[i]; {
+		case c <= ' ' || c >= 0x7f:
 			return errors.New("gateway: the API key contains a byte that is not allowed in a header: check for spaces, line breaks and quotes around it")
+		case c == '"' || c == '\'' || c == '`':
+			return errors.New("gateway: the API key contains a quotation mark: pass the key without the quotes around it")
 		}
 	}
 	return nil

@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -49,20 +51,104 @@ type Customer struct {
 	ID          string                     `json:"id"` // a UUID
 	Name        string                     `json:"name"`
 	Email       string                     `json:"email"`
-	Phone       string                     `json:"phone"`       // nullable
-	ExternalRef string                     `json:"externalRef"` // nullable
-	Document    *Document                  `json:"document"`    // nil if none is stored
-	Address     *Address                   `json:"address"`     // nil if none is stored
+	Phone       string                     `json:"phone"`               // nullable
+	BirthDate   string                     `json:"birth_date,omitzero"` // nullable; only some live gateways report it
+	ExternalRef string                     `json:"externalRef"`         // nullable
+	Document    *Document                  `json:"document"`            // nil if none is stored
+	Address     *Address                   `json:"address"`             // nil if none is stored
 	Status      CustomerStatus             `json:"status"`
 	IPAddress   string                     `json:"ip_address"` // nullable
 	Extra       map[string]json.RawMessage `json:",embed"`     // fields unknown to this version
+
+	received spelling
 }
 
-// MarshalJSON writes c in the gateway's format: every field that was received, null
-// for the empty ones.
+// spelling says under which names members were received that live gateways also
+// spell in another way. The zero value is the document's spelling.
+type spelling struct {
+	document, zip struct{ only, too bool } // the other names, alone or beside the document's
+}
+
+// plainCustomer is a Customer without methods.
+type plainCustomer Customer
+
+// customerItem is a customer on the wire, in the document's spelling or in that of
+// live gateways.
+type customerItem struct {
+	Customer plainCustomer     `json:",embed"`
+	Document *customerDocument `json:"document"` // replaces that of Customer
+	Address  *customerAddress  `json:"address"`  // the same
+}
+
+type customerDocument struct {
+	Document plainDocument `json:",embed"`
+	Type     DocumentType  `json:"document_type,omitzero"`
+	Number   string        `json:"document_number,omitzero"`
+}
+
+// plainDocument is a Document without methods, of which a member may be missing.
+type plainDocument struct {
+	Type   DocumentType               `json:"type,omitzero"`
+	Number string                     `json:"number,omitzero"`
+	Extra  map[string]json.RawMessage `json:",embed"`
+}
+
+type customerAddress struct {
+	Address plainAddress `json:",embed"`
+	Zip     string       `json:"zip_code,omitzero"`
+}
+
+// plainAddress is an Address without methods.
+type plainAddress Address
+
+// UnmarshalJSON reads either spelling.
+func (c *Customer) UnmarshalJSON(b []byte) error {
+	var item customerItem
+	if err := wire.Decode(b, &item); err != nil {
+		return err
+	}
+	*c = Customer(item.Customer)
+	if d := item.Document; d != nil {
+		c.received.document.too = d.Type != "" || d.Number != ""
+		c.received.document.only = c.received.document.too && d.Document.Type == "" && d.Document.Number == ""
+		c.Document = (*Document)(&d.Document)
+		c.Document.Type, c.Document.Number = cmp.Or(c.Document.Type, d.Type), cmp.Or(c.Document.Number, d.Number)
+	}
+	if a := item.Address; a != nil {
+		c.received.zip.too = a.Zip != ""
+		c.received.zip.only = a.Zip != "" && a.Address.ZipCode == ""
+		c.Address = (*Address)(&a.Address)
+		c.Address.ZipCode = cmp.Or(c.Address.ZipCode, a.Zip)
+	}
+	return nil
+}
+
+// MarshalJSON writes c in the gateway's format, in the spelling in which it was
+// received: every field that was received, null for the empty ones.
 func (c Customer) MarshalJSON() ([]byte, error) {
-	type plain Customer
-	return wire.Marshal((*plain)(&c))
+	if masking.Logging() {
+		return masking.Show(plainCustomer(c)).MarshalJSON()
+	}
+	item := customerItem{Customer: plainCustomer(c)}
+	if d := c.Document; d != nil {
+		item.Document = &customerDocument{Document: plainDocument(*d)}
+		if c.received.document.too {
+			item.Document.Type, item.Document.Number = d.Type, d.Number
+		}
+		if c.received.document.only {
+			item.Document.Document.Type, item.Document.Document.Number = "", ""
+		}
+	}
+	if a := c.Address; a != nil {
+		item.Address = &customerAddress{Address: plainAddress(*a)}
+		if c.received.zip.too {
+			item.Address.Zip = a.ZipCode
+		}
+		if c.received.zip.only {
+			item.Address.Address.ZipCode = ""
+		}
+	}
+	return wire.Marshal(&item)
 }
 
 // CustomerListParams is the query of GET /v2/customers. A customer must match
@@ -91,8 +177,9 @@ var createCustomer = keyedCreate[CustomerParams, Customer]{
 	field:     "externalRef",
 	automatic: false, // a generated reference would be stored with the customer permanently
 	reference: func(p *CustomerParams) *string { return &p.ExternalRef },
-	same: func(p *CustomerParams, c *Customer) bool {
-		return agrees(strings.ToLower(p.Email), strings.ToLower(c.Email))
+	differing: func(p *CustomerParams, c *Customer) (d differences) {
+		d.unless(agrees(strings.ToLower(p.Email), strings.ToLower(c.Email)), "email")
+		return d
 	},
 	get:    &spec.Customers.Get,
 	stored: func(c *Customer) string { return c.ExternalRef },

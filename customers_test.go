@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	files "github.com/gateway-go/gateway/internal/golden"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -37,14 +40,14 @@ func TestCustomersOnTheWire(t *testing.T) {
 	testServiceCalls(t, []serviceCall{
 		{
 			op: "customers.create", method: http.MethodPost, path: "/v2/customers", class: "keyed", status: 201,
-			request: "customers/create.request.json", response: "customers/create.response.json",
+			request: "customers/create.request.json", response: "customers/create.response.json", unset: []string{"BirthDate"},
 			run: func(ctx context.Context, c *gateway.Client, opts ...gateway.RequestOption) (any, error) {
 				return c.Customers.Create(ctx, customerParams(), opts...)
 			},
 		},
 		{
 			op: "customers.get", method: http.MethodGet, path: "/v2/customers/" + mariaID, class: "safe", status: 200,
-			response: "customers/get.response.json",
+			response: "customers/get.response.json", unset: []string{"BirthDate"},
 			run: func(ctx context.Context, c *gateway.Client, opts ...gateway.RequestOption) (any, error) {
 				return c.Customers.Get(ctx, mariaID, opts...)
 			},
@@ -61,6 +64,42 @@ func TestCustomerValues(t *testing.T) {
 		ID: mariaID, Name: params.Name, Email: params.Email, Phone: params.Phone, ExternalRef: params.ExternalRef,
 		Document: params.Document, Address: params.Address, Status: gateway.CustomerActive, IPAddress: params.IPAddress,
 	}, got)
+}
+
+// Live gateways have other names for some members of a customer, alone or beside
+// those of the document.
+func TestCustomerSpellings(t *testing.T) {
+	t.Parallel()
+	want := customerParams()
+	both := bytes.ReplaceAll(golden(t, "customers/get.live.response.json"),
+		[]byte(`"document_type"`), []byte(`"type": "CPF", "number": "52998224725", "document_type"`))
+	both = bytes.ReplaceAll(both, []byte(`"zip_code"`), []byte(`"zipCode": "01001000", "zip_code"`))
+	both = bytes.ReplaceAll(both, []byte(`"birth_date": null`), []byte(`"birth_date": "1990-05-17"`))
+	for name, body := range map[string][]byte{"live": golden(t, "customers/get.live.response.json"), "both": both} {
+		response := &files.Exchange{Status: 200, Body: body}
+		got, err := clientOver(t, response.Respond).Customers.Get(t.Context(), mariaID)
+		require.NoError(t, err)
+		assert.Equal(t, want.Document, got.Document, name)
+		assert.Equal(t, want.Address, got.Address, name)
+		assert.Equal(t, name == "both", got.BirthDate == "1990-05-17")
+		assert.Empty(t, got.Extra, "every JSON field has a Go field")
+		var envelope struct {
+			Data json.RawMessage `json:"data"`
+		}
+		require.NoError(t, json.Unmarshal(body, &envelope))
+		assertKeepsFields(t, envelope.Data, got)
+		again, err := json.Marshal(got)
+		require.NoError(t, err)
+		assert.Equal(t, name == "both", bytes.Contains(again, []byte(`"zipCode"`)), "in the spelling that was received: %s", again)
+		assert.Equal(t, name == "both", bytes.Contains(again, []byte(`"type"`)))
+	}
+	for _, nothing := range []string{`null`, `""`, `[]`} {
+		response := &files.Exchange{Status: 200, Body: []byte(`{"data":{"id":"1","document":` + nothing + `,"address":` + nothing + `}}`)}
+		got, err := clientOver(t, response.Respond).Customers.Get(t.Context(), mariaID)
+		require.NoError(t, err)
+		assert.Nil(t, got.Document, nothing)
+		assert.Nil(t, got.Address, nothing)
+	}
 }
 
 func TestCustomerList(t *testing.T) {
@@ -258,7 +297,7 @@ func TestCustomerIsReturnedAsItWasCreated(t *testing.T) {
 
 		read, err := gw.Client().Customers.Get(t.Context(), created.ID)
 		require.NoError(t, err)
-		assert.Equal(t, created, read)
+		assert.EqualExportedValues(t, *created, *read)
 	})
 }
 

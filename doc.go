@@ -1,8 +1,9 @@
 // Package gateway is a client for a payment gateway: Pix, voucher and card
 // transactions, refunds, customers, payouts, subscriptions and hosted checkout.
 //
-// Package webhook receives the gateway's notifications, package mockserver is
-// an in-memory gateway for tests, and package legacy calls the v1 endpoints.
+// Package webhook receives the gateway's notifications, package pix draws the
+// QR code of a Pix charge, package mockserver is an in-memory gateway for tests,
+// and package legacy calls the v1 endpoints.
 //
 // # Create a client
 //
@@ -25,8 +26,11 @@
 //		ExternalRef: "order-17",
 //		Amount:      4990, // R$ 49.90
 //		Method:      gateway.Pix,
-//		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
-//		Products:    []gateway.Product{{Name: "Mug", Price: 4990}},
+//		Buyer: gateway.BuyerParams{
+//			Name: "Ana Souza", Email: "ana@example.com",
+//			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+//		},
+//		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 //	})
 //	if err != nil {
 //		return err

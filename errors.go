@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/google/go-querystring/query"
 
+	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
@@ -41,7 +44,7 @@ const (
 	// context ended first. Nothing was applied.
 	ErrNotSent sentinelError = "the request was not sent"
 
-	ErrValidation   sentinelError = "the request is invalid"                 // 400, 422, any other 4xx, or detected before sending
+	ErrValidation   sentinelError = "the request is invalid"                 // 400, 422, or detected before sending
 	ErrUnauthorized sentinelError = "the credentials are missing or invalid" // 401
 	ErrForbidden    sentinelError = "the credentials do not allow access"    // 403
 	ErrNotFound     sentinelError = "there is no such resource"              // 404
@@ -49,9 +52,9 @@ const (
 	ErrConflict     sentinelError = "the resource's state does not allow it" // any 409, and 412
 	ErrRetired      sentinelError = "the endpoint is retired"                // 410, also for a checkout link or session that has ended
 	ErrRateLimited  sentinelError = "too many requests"                      // 429
-	// ErrServer means that the gateway failed: 5xx, 408, no response to a
-	// read, or a response that the interface does not define, such as a
-	// redirect.
+	// ErrServer means that the gateway failed or could not be reached: 5xx, no
+	// response to a read, or a response that the interface does not define, such
+	// as a redirect or the page of a proxy.
 	ErrServer sentinelError = "the gateway failed"
 )
 
@@ -72,7 +75,7 @@ type Error struct {
 
 	RequestID  string        // the gateway's trace id, for support requests
 	Reference  string        // the reference that was sent, even if it was generated
-	RetryAfter time.Duration // from the Retry-After header; 0 without one
+	RetryAfter time.Duration // from the Retry-After header; 0 without one, at most 24 hours
 	Attempts   int           // how many requests were made
 	Header     http.Header   // of the response, without secrets
 	Body       []byte        // of the response, at most 4 KiB; it may contain personal data
@@ -96,8 +99,11 @@ type Error struct {
 	otherBody bool // a 409 for an idempotency key that was used with another body
 	notSent   bool // no attempt was sent
 	unknown   bool // inside an OutcomeError: the response is inconclusive
+	vague     bool // the response is not a rejection by the gateway
 	permanent bool // a repeat of the call would fail too
 	kind      int  // the status that the sentinels match, if it is not StatusCode
+
+	sent *masking.Sent // the values of the request; nil if the response echoes none
 }
 
 // Error returns a one-line message without secrets or queries.
@@ -121,7 +127,7 @@ func (e *Error) Error() string {
 		parts[len(parts)-1] = strings.TrimRight(parts[len(parts)-1], ".")
 		parts = append(parts, strings.TrimPrefix(e.Err.Error(), "gateway: "))
 	}
-	return oneLine(mask(strings.Join(parts, ": ")) + e.context())
+	return oneLine(e.sent.Text(strings.Join(parts, ": "), masking.Message) + e.context())
 }
 
 // context returns the details that identify the call.
@@ -196,6 +202,27 @@ func (e *Error) LogValue() slog.Value {
 		slog.Int("attempts", e.Attempts),
 		slog.String("error", e.Error()),
 	)
+}
+
+// Format writes the result of Error, for every verb.
+func (e Error) Format(f fmt.State, verb rune) { formatError(f, verb, e.Error()) }
+
+// MarshalJSON writes the exported fields, in a log of log/slog only the text of
+// the error.
+func (e Error) MarshalJSON() ([]byte, error) {
+	if masking.Logging() {
+		return json.Marshal(e.Error())
+	}
+	type plain Error
+	return json.Marshal((*plain)(&e)) //nolint:musttag // an error has no wire format
+}
+
+// formatError writes an error's text, in quotes for %q.
+func formatError(f fmt.State, verb rune, text string) {
+	if verb == 'q' {
+		text = strconv.Quote(text)
+	}
+	_, _ = io.WriteString(f, text)
 }
 
 // OutcomeError reports a write that was sent and may have been applied: the
@@ -318,7 +345,7 @@ func (r *request) failure(res *transport.Result) error {
 // applied and have caused the rejection (a used token, a spent balance), whatever
 // the status.
 func (r *request) rejected(res *transport.Result, e *Error) error {
-	if res.MayHaveApplied && !e.otherBody {
+	if res.MayHaveApplied && (!e.otherBody || e.vague) {
 		return r.inconclusive(res, e)
 	}
 	return e
@@ -343,7 +370,12 @@ func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 func (r *request) undecodable(res *transport.Result, err error) error {
 	if errors.Is(err, wire.ErrFailed) {
 		problem := wire.DecodeProblem(concealed(res))
-		return r.rejected(res, r.newError(res, problem))
+		e := r.newError(res, problem)
+		if !transport.Rejection(&problem) { // the gateway failed, or does not say why
+			e.kind = http.StatusBadGateway
+			return r.inconclusive(res, e)
+		}
+		return r.rejected(res, e)
 	}
 	e := r.newError(res, wire.Problem{Title: "unreadable response", RequestID: wire.DecodeProblem(concealed(res)).RequestID})
 	e.Err = wire.DescribeError(err)
@@ -360,8 +392,15 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 		Header: allowedHeader(res.Header), Err: res.Err, permanent: res.Permanent,
 		notSent: res.Status == 0 && !res.MayHaveApplied,
 	}
-	if isSuccess(res.Status) {
+	switch {
+	case isSuccess(res.Status):
 		e.kind = p.Status // an error in the body of a 200 may have its own status
+	case res.Status != 0 && !res.Definite:
+		e.vague, e.kind = true, http.StatusBadGateway
+		if !wire.FromGateway(res.Body) && res.Status < 500 {
+			e.Detail = strings.TrimSuffix("the response does not have the format of the gateway ("+
+				cmp.Or(res.Header.Get("Content-Type"), "no Content-Type")+"), so it may come from a proxy: "+e.Detail, ": ")
+		}
 	}
 	if res.Ended != nil {
 		e.Err = res.Ended
@@ -382,7 +421,27 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 			"repeat that one unchanged, or use a new key for a new request"
 	}
 	e.conceal(&res.Secrets)
+	e.maskEchoes(r)
 	return e
+}
+
+// maskEchoes masks the personal data of the request wherever the gateway repeats it:
+// what was sent is known, whatever its form. References stay readable.
+func (e *Error) maskEchoes(r *request) {
+	e.sent = new(masking.Sent)
+	e.sent.Learn(r.body)
+	for name, values := range r.query {
+		for _, value := range values {
+			e.sent.LearnParameter(name, value)
+		}
+	}
+	texts := []*string{&e.Title, &e.Detail, &e.Instance}
+	for i := range e.Fields {
+		texts = append(texts, &e.Fields[i].Field, &e.Fields[i].Message)
+	}
+	for _, text := range texts {
+		*text = e.sent.Text(*text, func(s string) string { return s })
+	}
 }
 
 // fillResponse fills the Response of [ResponseInto], if there is one.
@@ -420,7 +479,7 @@ func validate(params any, rule spec.Rule) error {
 	if err != nil {
 		return err
 	}
-	found, err := spec.Check(body, rule, spec.Variant{})
+	found, err := spec.Check(body, rule, spec.Variant{Dialect: spec.ClientDialect})
 	if err != nil {
 		return err
 	}
@@ -505,71 +564,6 @@ func oneLine(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// mask masks keys, card tokens, and numbers long enough to be a document or card
-// number, in text that comes from the gateway or the network.
-func mask(s string) string {
-	for _, prefix := range [...]string{"sk_test_", "sk_live_", "pk_test_", "pk_live_", "pgct_", "pgpm_"} {
-		s = maskAfter(s, prefix)
-	}
-	return maskNumbers(s)
-}
-
-// maskAfter masks the letters and digits that follow each prefix.
-func maskAfter(s, prefix string) string {
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(s, prefix)
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		b.WriteString(prefix + "…")
-		s = strings.TrimLeftFunc(after, func(r rune) bool {
-			return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)
-		})
-	}
-}
-
-// maskNumbers masks numbers of at least 11 digits, including those written like
-// 000.000.000-00 or in groups. UUIDs are not masked, since their groups contain
-// letters.
-func maskNumbers(s string) string {
-	const shortest = 11 // a CPF
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		end, digits := number(s[i:])
-		word := i > 0 && isWord(s[i-1]) || i+end < len(s) && isWord(s[i+end])
-		if digits >= shortest && !word {
-			b.WriteString("***")
-		} else {
-			b.WriteString(s[i : i+max(end, 1)])
-		}
-		i += max(end, 1)
-	}
-	return b.String()
-}
-
-// number returns the length of the digits and separators that s starts with,
-// and the number of digits among them.
-func number(s string) (end, digits int) {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= '0' && c <= '9':
-			end, digits = i+1, digits+1
-		case digits > 0 && (c == '.' || c == '-' || c == '/' || c == ' ') && i == end:
-		default:
-			return end, digits
-		}
-	}
-	return end, digits
-}
-
-// isWord reports whether c is a word character other than a digit, which makes adjacent
-// digits part of a word.
-func isWord(c byte) bool {
-	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // concealed returns a copy of a response's body without the credentials of the request.

@@ -15,9 +15,12 @@ func ExampleResponseInto() {
 	_, client := mock()
 	var response gateway.Response
 	tx, err := client.Transactions.Create(context.Background(), gateway.TransactionParams{
-		Amount:   4990,
-		Method:   gateway.Pix,
-		Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Amount: 4990,
+		Method: gateway.Pix,
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
 		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 	}, gateway.ResponseInto(&response))
 	if err != nil {

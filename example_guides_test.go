@@ -10,6 +10,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/pix"
 )
 
 // The code of the guides in docs/. A test checks that the two are the same.
@@ -64,6 +65,23 @@ func ExampleCredentialFunc() {
 	// transactions of the new key: 0
 }
 
+// A page needs the Pix code as a picture.
+func ExamplePixDetails() {
+	_, client := mock()
+	tx := charge(context.Background(), client, "order-17")
+
+	picture, err := pix.Draw(tx.Pix.QRCode)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	page := picture.SVG() // an <svg> element; for an e-mail, picture.PNG(8) is a picture with 8 pixels per module
+	fmt.Println(page[:4])
+
+	// Output:
+	// <svg
+}
+
 func ExampleTransactionsService_Create_voucher() {
 	_, client := mock()
 	ctx := context.Background()
@@ -102,8 +120,11 @@ func ExampleRepeatOf() {
 		ExternalRef: "order-17",
 		Amount:      4990,
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
-		Products:    []gateway.Product{{Name: "Mug", Price: 4990, Tangible: true}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 4990, Tangible: true}},
 	}, gateway.RepeatOf(firstSent), gateway.ResponseInto(&response))
 	if err != nil {
 		fmt.Println(err)
@@ -155,8 +176,11 @@ func ExampleError() {
 		ExternalRef: "order-17",
 		Amount:      9990, // another order with the same reference
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
-		Products:    []gateway.Product{{Name: "Teapot", Price: 9990}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Teapot", Price: 9990}},
 	})
 	var rejected *gateway.Error
 	if errors.As(err, &rejected) {

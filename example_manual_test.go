@@ -25,8 +25,11 @@ func manualPay(ctx context.Context, client *gateway.Client, show func(string)) e
 		ExternalRef: "order-17",
 		Amount:      4990, // R$ 49.90
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
-		Products:    []gateway.Product{{Name: "Mug", Price: 4990}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 	})
 	if err != nil {
 		return err
@@ -141,8 +144,11 @@ func Example_list() {
 			ExternalRef: order,
 			Amount:      4990,
 			Method:      gateway.Pix,
-			Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
-			Products:    []gateway.Product{{Name: "Mug", Price: 4990}},
+			Buyer: gateway.BuyerParams{
+				Name: "Ana Souza", Email: "ana@example.com",
+				Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+			},
+			Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 		})
 		if err != nil {
 			fmt.Println(err)

@@ -246,7 +246,9 @@ func ExampleSubscriptionsService_Cancel() {
 	ctx := context.Background()
 	id := newSubscription(ctx, client, "order-17").ID
 
-	sub, err := client.Subscriptions.Cancel(ctx, id, gateway.SubscriptionCancelParams{Reason: "moved abroad"})
+	sub, err := client.Subscriptions.Cancel(ctx, id, gateway.SubscriptionCancelParams{
+		Reason: string(gateway.CancellationUserRequested), // live gateways accept no other text
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

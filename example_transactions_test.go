@@ -15,8 +15,11 @@ func charge(ctx context.Context, client *gateway.Client, reference string) *gate
 		ExternalRef: reference,
 		Amount:      4990,
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
-		Products:    []gateway.Product{{Name: "Mug", Price: 4990, Tangible: true}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 4990, Tangible: true}},
 	})
 	if err != nil {
 		panic(err)
@@ -40,8 +43,11 @@ func ExampleTransactionsService_Create() {
 		ExternalRef: "order-17", // stored with the order before the call
 		Amount:      4990,       // R$ 49.90
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
-		Products:    []gateway.Product{{Name: "Mug", Price: 4990}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 	}
 	tx, err := client.Transactions.Create(ctx, params)
 	if err != nil {
@@ -206,7 +212,7 @@ func ExampleTransactionsService_All() {
 			return
 		}
 		if tx.Status.Settled() {
-			settled += tx.Amount
+			settled += tx.Charged()
 		}
 	}
 	fmt.Println(gateway.FormatAmount(settled, gateway.BRL))

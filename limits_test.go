@@ -198,7 +198,7 @@ func sends(t *testing.T, params validator, field, value string) bool {
 
 func TestLimitsOfPathAndQueryInTheClient(t *testing.T) {
 	t.Parallel()
-	response := &files.Exchange{Status: http.StatusNotFound}
+	response := &files.Exchange{Status: http.StatusNotFound, Body: []byte(problem(http.StatusNotFound))}
 	client := clientFor(t, "GET /v2/customers", response, gateway.WithMaxAttempts(1))
 	short := clientFor(t, "GET /v2/checkout/sss", response)
 	long := clientFor(t, "GET /v2/checkout/"+strings.Repeat("s", 255), response)

@@ -56,7 +56,7 @@ func TestAnObserverSeesTheCallItsAttemptsAndTheRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := transactionJSON(orderID, "order-1001", int(pixOrder().Amount))
 		var log eventLog
-		s := play(fail(errReset), reply(503, "{}", "Retry-After", "3"), reply(422, "{}", "X-Request-Id", "req-3"),
+		s := play(fail(errReset), reply(503, "{}", "Retry-After", "3"), reply(422, problem(422), "X-Request-Id", "req-3"),
 			reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, made)), reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, made)))
 		_, err := clientOf(t, s, log.option(), noJitter()).Transactions.Create(t.Context(), pixOrder())
 		require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestTheTransportGetsTheContextOfTheAttempt(t *testing.T) {
 	var log eventLog
 	client := clientOf(t, roundTrip(func(r *http.Request) (*http.Response, error) {
 		depth, _ = r.Context().Value(depthKey{}).(int)
-		return reply(404, "{}", "X-Request-Id", "req-1")(r)
+		return reply(404, problem(404), "X-Request-Id", "req-1")(r)
 	}), log.option())
 	var res gateway.Response
 	_, err := client.Transactions.Get(t.Context(), orderID, gateway.ResponseInto(&res))
@@ -172,7 +172,7 @@ func TestAnObserverMayOmitAnyFunction(t *testing.T) {
 		},
 	}
 	for _, o := range []gateway.Observer{{}, {Call: silent.Call}, {Attempt: silent.Attempt}, silent} {
-		client := clientOf(t, reply(404, "{}"), gateway.WithObserver(o))
+		client := clientOf(t, reply(404, problem(404)), gateway.WithObserver(o))
 		_, err := client.Transactions.Get(t.Context(), orderID)
 		require.ErrorIs(t, err, gateway.ErrNotFound)
 	}
@@ -181,7 +181,7 @@ func TestAnObserverMayOmitAnyFunction(t *testing.T) {
 func TestTheObserverOfAClientIsInheritedAndReplaced(t *testing.T) {
 	t.Parallel()
 	var first, second eventLog
-	client := clientOf(t, reply(404, "{}"), first.option())
+	client := clientOf(t, reply(404, problem(404)), first.option())
 	again, err := client.With(gateway.WithAttemptTimeout(time.Second))
 	require.NoError(t, err)
 	_, _ = again.Transactions.Get(t.Context(), orderID)

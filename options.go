@@ -25,6 +25,7 @@ type settings struct {
 	logger         *slog.Logger
 	credential     Credential
 	userAgent      string
+	account        string // the name; "" if not set
 	insecure       bool
 	autoReference  bool
 	maxAttempts    int
@@ -402,8 +403,19 @@ func newPool() *http.Client {
 		ForceAttemptHTTP2:     true,
 		MaxIdleConns:          100,
 		MaxIdleConnsPerHost:   100,
-		IdleConnTimeout:       90 * time.Second,
+		IdleConnTimeout:       idleTimeout,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}}
 }
+
+// How connections are kept alive. An idle one is closed before common load
+// balancers close it, after 60 s. An HTTP/2 connection over which nothing was
+// received for pingAfter is pinged, and replaced if there is no response: without
+// a ping a dead connection would be used by every attempt.
+const (
+	idleTimeout = 50 * time.Second
+	pingAfter   = 10 * time.Second
+	pingTimeout = 5 * time.Second
+)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/pages"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/legacy"
 )
@@ -210,31 +213,58 @@ func allEndings() []ending {
 		{"certificate", fail(x509.UnknownAuthorityError{}), permanent, nil},
 		{"TLS alert", neverConnected(errors.New("remote error: tls: handshake failure")), permanent, nil},
 		{"refused CONNECT", neverConnected(errors.New("Forbidden")), permanent, nil},
-		{"429", reply(429, "{}"), limited, nil},
+		{"429", reply(429, problem(429)), limited, nil},
 		{"reset", fail(errReset), lost, nil},
 		{"EOF", fail(io.EOF), lost, nil},
 		{"attempt timeout", hang, lost, nil},
 		{"cut body", cut(200, `{"success":true,"data":{"id":"`), lost, nil},
-		{"success:false", reply(200, `{"success":false}`), rejected, gateway.ErrServer},
+		{"success:false", reply(200, `{"success":false}`), unreadable, nil},
+		{"success:false, INTERNAL_ERROR", reply(200, `{"success":false,"error":"INTERNAL_ERROR"}`), unreadable, nil},
+		{"success:false, 409 in progress", reply(200, `{"success":false,"status":409,"code":"IDEMPOTENCY_KEY_LOCKED"}`), unreadable, nil},
 		{"success:false, 422", reply(200, `{"success":false,"status":422}`), rejected, gateway.ErrValidation},
 		{"success:false, token used", reply(200, `{"success":false,"status":400,"code":"TOKEN_ALREADY_USED"}`), rejected, gateway.ErrValidation},
 		{"TOKEN_ALREADY_USED", reply(422, `{"code":"TOKEN_ALREADY_USED"}`), rejected, gateway.ErrValidation},
-		{"422 with a cut body", cut(422, "{"), rejected, gateway.ErrValidation},
+		{"422 with a cut body", cut(422, `{"code":"TOKEN_ALREADY_USED","detail":"The tok`), rejected, gateway.ErrValidation},
+		{"422 whose body is cut too early", cut(422, "{"), lost, nil},
 		{"HTML 2xx", reply(200, "<html>ok</html>"), unreadable, nil},
 		{"empty 2xx", reply(200, ""), unreadable, nil},
 	}
-	for _, status := range []int{408, 500, 501, 502, 503, 504, 599} {
-		ends = append(ends, ending{http.StatusText(status), reply(status, ""), lost, nil})
+	// Statuses with which the gateway does not reject a request, whatever the body.
+	for _, status := range []int{
+		300, 301, 302, 303, 304, 307, 308, 402, 405, 406, 407, 408, 411, 413, 414, 415, 416, 417, 418, 421, 423, 424, 425, 426, 428, 431,
+		451, 499, 500, 501, 502, 503, 504, 520, 599,
+	} {
+		ends = append(ends, ending{"empty " + strconv.Itoa(status), reply(status, ""), lost, nil},
+			ending{"a problem with " + strconv.Itoa(status), reply(status, problem(status)), lost, nil})
+	}
+	for _, status := range []int{408, 500, 503, 504} {
+		ends = append(ends, ending{"success:false, " + strconv.Itoa(status), reply(200, fmt.Sprintf(`{"success":false,"status":%d}`, status)), unreadable, nil})
+	}
+	for _, code := range []string{"IDEMPOTENCY_KEY_IN_USE", "IDEMPOTENCY_KEY_IN_PROGRESS", "IDEMPOTENCY_KEY_LOCKED", "IDEMPOTENCY_CONCURRENT_REQUEST"} {
+		for _, code := range []string{code, strings.ToLower(code)} {
+			for _, member := range []string{"code", "error", "title"} {
+				ends = append(ends, ending{"409 " + member + " " + code, reply(409, fmt.Sprintf(`{"%s":"%s","status":409}`, member, code)), lost, nil})
+			}
+		}
 	}
 	for status, is := range map[int]error{
-		302: gateway.ErrServer, 307: gateway.ErrServer,
-		400: gateway.ErrValidation, 401: gateway.ErrUnauthorized, 402: gateway.ErrValidation, 403: gateway.ErrForbidden,
-		404: gateway.ErrNotFound, 405: gateway.ErrValidation, 409: gateway.ErrConflict, 410: gateway.ErrRetired,
-		412: gateway.ErrConflict, 413: gateway.ErrValidation, 415: gateway.ErrValidation, 422: gateway.ErrValidation,
+		400: gateway.ErrValidation, 401: gateway.ErrUnauthorized, 403: gateway.ErrForbidden, 404: gateway.ErrNotFound,
+		409: gateway.ErrConflict, 410: gateway.ErrRetired, 412: gateway.ErrConflict, 422: gateway.ErrValidation,
 	} {
-		ends = append(ends, ending{http.StatusText(status), reply(status, "{}"), rejected, is})
+		ends = append(ends, ending{http.StatusText(status), reply(status, problem(status)), rejected, is})
+	}
+	// The same statuses, and 429, from something between client and gateway.
+	for _, status := range []int{400, 401, 403, 404, 409, 410, 412, 422, 429} {
+		for _, page := range pages.All() {
+			ends = append(ends, ending{fmt.Sprintf("%d from a proxy: %s", status, page.Name), reply(status, page.Body), lost, nil})
+		}
 	}
 	return ends
+}
+
+// problem is an error body of the gateway.
+func problem(status int) string {
+	return fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d}`, http.StatusText(status), status)
 }
 
 // onlySentinel returns the only sentinel that err matches, or ErrConflict for a

@@ -124,7 +124,7 @@ func TestListsWhoseCursorsRepeat(t *testing.T) {
 func TestPagesEndWithOneError(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]roundTrip{
-		"forbidden":  reply(403, "{}"),
+		"forbidden":  reply(403, problem(403)),
 		"unreadable": reply(200, `<html>`),
 		"no data":    reply(200, `{"success":true}`),
 		"null":       reply(200, `{"success":true,"data":{"data":null}}`),

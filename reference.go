@@ -23,10 +23,10 @@ import (
 type keyedCreate[P, T any] struct {
 	operation *spec.Operation
 
-	field     string            // the JSON field with the reference, such as "external_ref"
-	automatic bool              // the client generates a reference if the caller has none
-	reference func(*P) *string  // the reference in the params
-	same      func(*P, *T) bool // whether a resource matches the params; see agrees
+	field     string                   // the JSON field with the reference, such as "external_ref"
+	automatic bool                     // the client generates a reference if the caller has none
+	reference func(*P) *string         // the reference in the params
+	differing func(*P, *T) differences // in what a resource does not match the params
 
 	// These recover a resource that an earlier attempt created; they are nil if it
 	// can't be recovered. get reads a resource by id, stored returns the reference in
@@ -67,8 +67,8 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 	case err != nil || r.reference == "":
 		return got, err
 	}
-	if !k.same(params, got) {
-		return nil, r.older(res, got)
+	if in := k.differing(params, got); len(in) > 0 {
+		return nil, r.differs(res, got, in)
 	}
 	if r.o.response != nil && res.Status == http.StatusOK {
 		r.o.response.Existing, r.o.response.Recovered = true, res.MayHaveApplied
@@ -164,12 +164,12 @@ func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transp
 		return nil, failed
 	}
 	got, err := k.find(ctx, r, res, e.ResourceID)
-	switch {
-	case err != nil:
+	if err != nil {
 		e.Err = lookUpError{e.Err, err}
 		return nil, failed
-	case !k.same(params, got):
-		return nil, r.older(res, got)
+	}
+	if in := k.differing(params, got); len(in) > 0 {
+		return nil, r.older(res, got, in)
 	}
 	if r.o.response != nil {
 		r.o.response.Recovered = true
@@ -235,14 +235,47 @@ func (r *request) sameCaller() []RequestOption {
 	}}
 }
 
+// differs returns the error of a create whose response has another content than
+// the request. A 201 means that something was created, whatever it is.
+func (r *request) differs(res *transport.Result, got any, in differences) error {
+	if res.Status != http.StatusCreated {
+		return r.older(res, got, in)
+	}
+	e := r.newError(res, wire.Problem{
+		Title: "Different resource", Detail: "the gateway returned a resource with another " + in.String() + " than the requested one",
+	})
+	e.Existing, e.ResourceID = got, idOf(got)
+	return r.inconclusive(res, e)
+}
+
 // older returns the error of a create whose reference belongs to an older,
 // different resource.
-func (r *request) older(res *transport.Result, existing any) error {
+func (r *request) older(res *transport.Result, existing any, in differences) error {
 	e := r.newError(res, wire.Problem{
-		Title: "Duplicate reference", Detail: "the reference belongs to an older resource that differs from the requested one",
+		Title: "Duplicate reference", Detail: "the reference belongs to an older resource with another " + in.String(),
 	})
 	e.Existing, e.ResourceID, e.duplicate = existing, idOf(existing), true
 	return e
+}
+
+// differences are the members in which a resource differs from the params of its
+// create.
+type differences []string
+
+// unless adds a member if the resource does not agree with the params in it.
+func (d *differences) unless(agree bool, member string) {
+	if !agree {
+		*d = append(*d, member)
+	}
+}
+
+// String returns "amount", "amount and currency" or "amount, currency and interval".
+func (d *differences) String() string {
+	all := *d
+	if last := len(all) - 1; last > 0 {
+		return strings.Join(all[:last], ", ") + " and " + all[last]
+	}
+	return strings.Join(all, "")
 }
 
 // agrees reports whether a returned value matches the requested one. A value

@@ -102,7 +102,7 @@ func TestRetryTable(t *testing.T) {
 	}{
 		{"dial", fail(errDial), 0, retries, retries, retries},
 		{"dns", fail(errDNS), 0, retries, retries, retries},
-		{"429", reply(429, "{}"), 0, retries, retries, retries},
+		{"429", reply(429, problem(429)), 0, retries, retries, retries},
 		{"reset", fail(errReset), 0, retries, retries, unknown},
 		{"EOF", fail(io.EOF), 0, retries, retries, unknown},
 		{"attempt timeout", hang, 30 * time.Second, retries, retries, unknown},
@@ -119,16 +119,18 @@ func TestRetryTable(t *testing.T) {
 		{"504", reply(504, ""), 0, retries, retries, unknown},
 		{"599", reply(599, ""), 0, retries, retries, unknown},
 		{"501", reply(501, ""), 0, retries, retries, unknown},
-		{"400", reply(400, "{}"), 0, stops, stops, stops},
-		{"401", reply(401, "{}"), 0, stops, stops, stops},
-		{"403", reply(403, "{}"), 0, stops, stops, stops},
-		{"404", reply(404, "{}"), 0, stops, stops, stops},
-		{"409", reply(409, "{}"), 0, stops, stops, stops},
-		{"410", reply(410, "{}"), 0, stops, stops, stops},
-		{"422", reply(422, "{}"), 0, stops, stops, stops},
-		{"422 with a cut body", cut(422, "{"), 0, stops, stops, stops},
-		{"302", reply(302, "", "Location", "https://evil.example/"), 0, stops, stops, stops},
-		{"307", reply(307, "", "Location", "https://evil.example/"), 0, stops, stops, stops},
+		{"400", reply(400, problem(400)), 0, stops, stops, stops},
+		{"401", reply(401, problem(401)), 0, stops, stops, stops},
+		{"403", reply(403, problem(403)), 0, stops, stops, stops},
+		{"404", reply(404, problem(404)), 0, stops, stops, stops},
+		{"409", reply(409, problem(409)), 0, stops, stops, stops},
+		{"410", reply(410, problem(410)), 0, stops, stops, stops},
+		{"422", reply(422, problem(422)), 0, stops, stops, stops},
+		{"422 with a cut body", cut(422, `{"code":"X","detail":"cu`), 0, stops, stops, stops},
+		{"422 whose body is cut too early", cut(422, "{"), 0, retries, retries, unknown},
+		{"404 of an ingress", reply(404, "default backend - 404"), 0, retries, retries, unknown},
+		{"302", reply(302, "", "Location", "https://evil.example/"), 0, retries, retries, unknown},
+		{"307", reply(307, "", "Location", "https://evil.example/"), 0, retries, retries, unknown},
 		{"certificate", fail(x509.UnknownAuthorityError{}), 0, stops, stops, stops},
 		{"unreadable 2xx", reply(200, "<html>"), 0, stops, unknown, unknown},
 		{"empty 2xx", reply(200, ""), 0, stops, unknown, unknown},
@@ -176,12 +178,12 @@ func TestErrorsAfterTheLastAttempt(t *testing.T) {
 		{"reads have no outcome", safe, []roundTrip{fail(errReset), reply(503, ""), reply(503, "")}, false, gateway.ErrServer},
 		{"keyed, lost", keyed, []roundTrip{fail(errReset), fail(errReset), fail(errReset)}, true, syscall.ECONNRESET},
 		{"keyed, failed", keyed, []roundTrip{reply(500, ""), reply(500, ""), reply(500, "")}, true, gateway.ErrOutcomeUnknown},
-		{"keyed, lost and then limited", keyed, []roundTrip{fail(errReset), reply(429, ""), reply(429, "")}, true, gateway.ErrOutcomeUnknown},
+		{"keyed, lost and then limited", keyed, []roundTrip{fail(errReset), reply(429, problem(429)), reply(429, problem(429))}, true, gateway.ErrOutcomeUnknown},
 		{"keyed, lost and then unreachable", keyed, []roundTrip{fail(errReset), fail(errDial), fail(errDial)}, true, syscall.ECONNREFUSED},
 		{"keyed, never sent", keyed, []roundTrip{fail(errDial), fail(errDNS), fail(errDial)}, false, syscall.ECONNREFUSED},
-		{"keyed, limited", keyed, []roundTrip{reply(429, ""), reply(429, ""), reply(429, "")}, false, gateway.ErrRateLimited},
+		{"keyed, limited", keyed, []roundTrip{reply(429, problem(429)), reply(429, problem(429)), reply(429, problem(429))}, false, gateway.ErrRateLimited},
 		{"unsafe, never sent", unsafe, []roundTrip{fail(errDial), fail(errDial), fail(errDial)}, false, syscall.ECONNREFUSED},
-		{"unsafe, limited and then lost", unsafe, []roundTrip{reply(429, ""), fail(errReset)}, true, syscall.ECONNRESET},
+		{"unsafe, limited and then lost", unsafe, []roundTrip{reply(429, problem(429)), fail(errReset)}, true, syscall.ECONNRESET},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -298,14 +300,14 @@ func TestRetryAfterThatIsTooLong(t *testing.T) {
 		"past the deadline":    {keyed, 429, "10", 9 * time.Second, 10 * time.Second, false},
 		"at the deadline":      {keyed, 429, "10", 10 * time.Second, 10 * time.Second, false},
 		"unsafe":               {unsafe, 429, "3600", time.Hour * 2, time.Hour, false},
-		"longer than a number": {keyed, 429, "1e300", time.Hour, 1 << 62, false},
+		"longer than a number": {keyed, 429, "1e300", time.Hour, 24 * time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tc.timeout)
 				defer cancel()
-				s := play(reply(tc.status, "{}", "Retry-After", tc.header))
+				s := play(reply(tc.status, problem(tc.status), "Retry-After", tc.header))
 				err := tc.class.call(ctx, clientOf(t, s))
 				var e *gateway.Error
 				require.ErrorAs(t, err, &e)
@@ -343,8 +345,8 @@ func TestContextEnds(t *testing.T) {
 		{"waiting after a lost response", keyed, []roundTrip{fail(errReset)}, 100 * time.Millisecond, 1, true, 0},
 		{"waiting after a failure", keyed, []roundTrip{reply(503, `{"code":"BUSY"}`)}, 100 * time.Millisecond, 1, true, 503},
 		{"waiting, nothing sent", keyed, []roundTrip{fail(errDial)}, 100 * time.Millisecond, 1, false, 0},
-		{"waiting, limited", unsafe, []roundTrip{reply(429, "")}, 100 * time.Millisecond, 1, false, 429},
-		{"waiting, limited after a loss", keyed, []roundTrip{fail(errReset), reply(429, "")}, 600 * time.Millisecond, 2, true, 429},
+		{"waiting, limited", unsafe, []roundTrip{reply(429, problem(429))}, 100 * time.Millisecond, 1, false, 429},
+		{"waiting, limited after a loss", keyed, []roundTrip{fail(errReset), reply(429, problem(429))}, 600 * time.Millisecond, 2, true, 429},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"unique"
 	"unsafe"
+
+	"github.com/gateway-go/gateway/internal/masking"
 )
 
 // Secret is a string that must never be printed: an API key, a session token, a
@@ -40,8 +42,14 @@ type ClientSecret struct{ hidden }
 // NewClientSecret returns the ClientSecret that holds text.
 func NewClientSecret(text string) ClientSecret { return ClientSecret{hide(text)} }
 
-// MarshalJSON writes the text, or null for an empty secret.
-func (s ClientSecret) MarshalJSON() ([]byte, error) { return s.json(s.Reveal()) }
+// MarshalJSON writes the text, in a log of log/slog "[redacted]", or null for an
+// empty secret.
+func (s ClientSecret) MarshalJSON() ([]byte, error) {
+	if masking.Logging() {
+		return s.json(redacted)
+	}
+	return s.json(s.Reveal())
+}
 
 // hidden is a string that can be compared but not printed. fmt does not call
 // methods on unexported fields, and spew (used in testify's diffs) follows

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -157,6 +158,18 @@ func fill(v reflect.Value, depth int) {
 	case *gateway.Document:
 		*at = gateway.Document{Type: gateway.CPF, Number: printedMasked}
 		return
+	case *gateway.PixKey:
+		*at = printedMasked
+		return
+	case *gateway.Metadata:
+		*at = gateway.MetadataText(`{"email":"` + printedMasked + `@mail.example"}`)
+		return
+	case *[]byte: // a body
+		*at = []byte(`{"data":{"customer":{"email":"` + printedMasked + `"},"document":"` + printedMasked + `"}}`)
+		return
+	case *map[string]json.RawMessage: // members that this version does not know
+		*at = map[string]json.RawMessage{"phone": json.RawMessage(`"` + printedMasked + `"`)}
+		return
 	}
 	switch v.Kind() { //nolint:exhaustive // other kinds contain no secret
 	case reflect.Pointer:
@@ -172,15 +185,57 @@ func fill(v reflect.Value, depth int) {
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(key, value)
 	case reflect.Struct:
-		for _, field := range v.Fields() {
+		for name, field := range v.Fields() {
 			if field.CanSet() {
 				fill(field, depth-1)
+			}
+			if field.CanSet() && field.Kind() == reflect.String && personalFields.MatchString(name.Name) {
+				field.SetString(printedMasked)
 			}
 		}
 	case reflect.Interface:
 		if v.NumMethod() == 0 {
 			v.Set(reflect.ValueOf(gateway.NewSecret(printedSecret)))
 		}
+	}
+}
+
+// personalFields matches the fields for e-mail addresses, phone numbers and documents
+// that are ordinary strings.
+var personalFields = regexp.MustCompile(`Mail$|Email$|^Phone$|^BirthDate$|^Document$|^DocumentNumber$`)
+
+// logged returns v inside exported types that a merchant might log.
+func logged(v any) []any {
+	type outer struct {
+		V    any
+		List []any
+		Map  map[string]any
+		Err  error `json:",omitempty"`
+	}
+	if v == nil { // of an interface type
+		return []any{v, &v}
+	}
+	err, _ := v.(error)
+	o := outer{v, []any{v, &v}, map[string]any{"v": v}, err}
+	typed := reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(v)), 0, 1)
+	return []any{v, &v, o, &o, []any{o}, map[string]any{"o": o}, reflect.Append(typed, reflect.ValueOf(v)).Interface()}
+}
+
+// assertLogged checks a value in every place of a log record, with both handlers.
+func assertLogged(t *testing.T, v any) {
+	t.Helper()
+	var out bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+		log := slog.New(handler)
+		for _, value := range logged(v) {
+			log.InfoContext(t.Context(), "x", slog.Any("v", value), slog.Group("g", slog.Any("v", value), slog.Group("h", slog.Any("v", value))))
+			log.With(slog.Any("v", value)).WithGroup("g").InfoContext(t.Context(), "x", slog.Any("err", fmt.Errorf("wrapped: %v", value)))
+		}
+	}
+	assertAbsent(t, out.String(), fmt.Sprintf("%T in a log", v), printedSecret, printedClient, printedMasked)
+	assert.NotContains(t, out.String(), `panic`, "%T", v)
+	for _, value := range logged(v)[2:] {
+		assertHidden(t, value, printedMasked)
 	}
 }
 
@@ -216,6 +271,7 @@ func TestNoVerbShowsASecret(t *testing.T) {
 		fill(pointer.Elem(), 8)
 		for _, v := range []any{pointer.Elem().Interface(), pointer.Interface()} {
 			assertHidden(t, v, printedSecret, printedClient, printedMasked)
+			assertLogged(t, v)
 			for _, mine := range callers(v) {
 				assertHidden(t, mine, printedSecret, printedClient)
 			}

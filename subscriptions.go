@@ -1,12 +1,16 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
+	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -179,8 +183,8 @@ func (s Subscription) MarshalJSON() ([]byte, error) {
 }
 
 // AuthorizationQRCode returns the code with which the payer authorizes a Pix
-// Automatico: show it as a QR code and as text to copy. It is "" for a card,
-// and once the payer has decided.
+// Automatico: show it as a QR code, which package pix draws, and as text to copy.
+// It is "" for a card, and once the payer has decided.
 func (s *Subscription) AuthorizationQRCode() string {
 	for _, a := range [...]*RecurringAuthorization{s.Authorization, s.RecurringAuthorization} {
 		if a != nil && a.QRCode != "" {
@@ -207,16 +211,50 @@ func (s SubscriptionProduct) MarshalJSON() ([]byte, error) {
 
 // RecurringAuthorization is the payer's authorization of a Pix Automatico.
 type RecurringAuthorization struct {
-	Status         AuthorizationStatus        `json:"status"`
-	QRCode         string                     `json:"qr_code"`         // nullable
-	ExpirationDate Timestamp                  `json:"expiration_date"` // nullable
-	Extra          map[string]json.RawMessage `json:",embed"`          // fields unknown to this version
+	Status         AuthorizationStatus        `json:"status"`                    // "" if the gateway does not report it
+	QRCode         string                     `json:"qr_code"`                   // nullable
+	ExpirationDate Timestamp                  `json:"expiration_date"`           // nullable; live gateways also call it expires_at
+	PaymentLinkURL string                     `json:"payment_link_url,omitzero"` // a page on which the payer can authorize; only some live gateways have one
+	Extra          map[string]json.RawMessage `json:",embed"`                    // fields unknown to this version
+
+	renamed bool // ExpirationDate was received as expires_at
+}
+
+// plainAuthorization is a RecurringAuthorization without methods.
+type plainAuthorization RecurringAuthorization
+
+// authorizationItem is an authorization on the wire.
+type authorizationItem struct {
+	Authorization plainAuthorization `json:",embed"`
+	ExpiresAt     Timestamp          `json:"expires_at,omitzero"`
+}
+
+// UnmarshalJSON reads an object in either spelling.
+func (r *RecurringAuthorization) UnmarshalJSON(b []byte) error {
+	if len(b) == 0 || b[0] != '{' {
+		return errors.New("an authorization must be an object")
+	}
+	var item authorizationItem
+	if err := wire.Decode(b, &item); err != nil {
+		return err
+	}
+	*r = RecurringAuthorization(item.Authorization)
+	if r.ExpirationDate.IsZero() && !item.ExpiresAt.IsZero() {
+		r.ExpirationDate, r.renamed = item.ExpiresAt, true
+	}
+	return nil
 }
 
 // MarshalJSON writes r in the gateway's format.
 func (r RecurringAuthorization) MarshalJSON() ([]byte, error) {
-	type plain RecurringAuthorization
-	return wire.Marshal((*plain)(&r))
+	if masking.Logging() {
+		return masking.Show(plainAuthorization(r)).MarshalJSON()
+	}
+	item := authorizationItem{Authorization: plainAuthorization(r)}
+	if r.renamed {
+		item.ExpiresAt, item.Authorization.ExpirationDate = r.ExpirationDate, Timestamp{}
+	}
+	return wire.Marshal(&item)
 }
 
 // SubscriptionTransaction is a summary of one charge of a subscription; read
@@ -286,6 +324,17 @@ type SubscriptionParams struct {
 // gateway's clock or data; see [ValidationError].
 func (p SubscriptionParams) Validate() error { return validate(p, spec.Subscription) }
 
+// Warnings says what of the retry policy banks don't execute: a debit of a Pix
+// Automatico is retried at most three times, on different days within seven days.
+// Gateways accept other policies, so [SubscriptionParams.Validate] and Create do too;
+// Create writes the warnings to the logger of [WithLogger]. It is nil for a card.
+func (p SubscriptionParams) Warnings() []string {
+	if p.PaymentMethod != SubscriptionPixAutomatic {
+		return nil
+	}
+	return spec.PixRetryWarnings(string(p.FailurePolicy), p.RetryOffsetsDays)
+}
+
 // SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}. It has the
 // fields that can be changed. Fields with their zero value are not sent.
 type SubscriptionUpdateParams struct {
@@ -335,15 +384,34 @@ var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
 	field:     "idempotency_key",
 	automatic: true,
 	reference: func(p *SubscriptionParams) *string { return &p.IdempotencyKey },
-	same:      sameSubscription,
+	differing: differingSubscription,
 }
 
-// sameSubscription reports whether s matches p, rather than being an older
-// subscription with the same key.
-func sameSubscription(p *SubscriptionParams, s *Subscription) bool {
-	return agrees(p.Amount, s.Amount) && agrees(p.Currency, s.Currency) &&
-		agrees(strings.ToLower(p.CustomerID), strings.ToLower(s.CustomerID)) &&
-		agrees(p.Interval, s.Interval) && agrees(p.IntervalCount, s.IntervalCount)
+// differingSubscription checks whether s matches p, rather than being an older
+// subscription with the same key: live gateways return that one whatever p says.
+func differingSubscription(p *SubscriptionParams, s *Subscription) (d differences) {
+	d.unless(agrees(strings.ToLower(p.CustomerID), strings.ToLower(s.CustomerID)), "customer_id")
+	d.unless(agrees(p.Amount, s.Amount), "amount")
+	d.unless(agrees(p.Currency, s.Currency), "currency")
+	d.unless(agrees(cmp.Or(p.PaymentMethod, SubscriptionCreditCard), s.PaymentMethod), "payment_method")
+	d.unless(agrees(p.Interval, s.Interval), "interval")
+	d.unless(agrees(max(p.IntervalCount, 1), s.IntervalCount), "interval_count")
+	d.unless(agreesOnTrial(p.TrialEnd, s), "trial_end")
+	return d
+}
+
+// agreesOnTrial reports whether s has the requested trial, whose end a gateway may
+// round to a day, or none if none was requested.
+func agreesOnTrial(end time.Time, s *Subscription) bool {
+	const rounding = 24 * time.Hour
+	switch {
+	case end.IsZero():
+		return s.Status != SubscriptionTrialing
+	case !s.TrialEnd.IsZero():
+		return end.Sub(s.TrialEnd.Time).Abs() <= rounding
+	default: // a period that is paid before the trial would end
+		return s.Status != SubscriptionActive || s.CurrentPeriodStart.IsZero() || end.Sub(s.CurrentPeriodStart.Time) <= rounding
+	}
 }
 
 // Create creates a subscription: POST /v2/subscriptions.
@@ -357,10 +425,15 @@ func sameSubscription(p *SubscriptionParams, s *Subscription) bool {
 //
 // If the response is lost, the client repeats the call with the same
 // IdempotencyKey, and you can do the same. If the key belongs to a different
-// subscription, the error is [ErrDuplicate], and [Error.Existing] is that
-// subscription if the gateway returned it. The error is [ErrNotFound] if the
+// subscription, the error is [ErrDuplicate]; live gateways return that subscription,
+// which is then [Error.Existing], and the error names what differs. The error is [ErrNotFound] if the
 // customer is unknown.
 func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionParams, opts ...RequestOption) (*Subscription, error) {
+	for _, warning := range params.Warnings() {
+		if logger := s.client.settings.logger; logger != nil {
+			logger.WarnContext(ctx, "gateway: banks don't execute this retry policy", slog.String("warning", warning), slog.String("op", createSubscription.operation.Name))
+		}
+	}
 	return create(ctx, s.client, &createSubscription, &params, opts)
 }
 

@@ -1,8 +1,10 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	files "github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 const (
@@ -163,6 +166,23 @@ func TestSubscriptionAuthorization(t *testing.T) {
 	assert.Equal(t, got.Authorization, got.RecurringAuthorization)
 	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix")
 
+	var live gateway.Subscription
+	liveData := goldenData(t, "subscriptions/create_pix_automatic.live.response.json")
+	require.NoError(t, jsonv2.Unmarshal(liveData, &live))
+	assert.Equal(t, got.Authorization.QRCode, live.Authorization.QRCode)
+	assert.Equal(t, got.Authorization.ExpirationDate, live.Authorization.ExpirationDate, "called expires_at")
+	assert.Contains(t, live.Authorization.PaymentLinkURL, "/authorizations/")
+	assert.Empty(t, live.Authorization.Extra)
+	again, err := json.Marshal(live)
+	require.NoError(t, err)
+	files.Keeps(t, liveData, again)
+	for _, nothing := range []string{`null`, `""`, `[]`} {
+		var none gateway.Subscription
+		require.NoError(t, wire.Decode([]byte(`{"id":"s","amount":"1","authorization":`+nothing+`}`), &none))
+		assert.Nil(t, none.Authorization, nothing)
+		assert.Equal(t, int64(1), none.Amount)
+	}
+
 	got.Authorization = nil
 	assert.Contains(t, got.AuthorizationQRCode(), "br.gov.bcb.pix", "RecurringAuthorization has the code too")
 	got.RecurringAuthorization = nil
@@ -301,10 +321,14 @@ func TestSubscriptionsCreateRejectsAnOlderSubscription(t *testing.T) {
 		"interval": func(p *gateway.SubscriptionParams) { p.Interval = gateway.IntervalWeek },
 		"count":    func(p *gateway.SubscriptionParams) { p.IntervalCount = 2 },
 		"currency": func(p *gateway.SubscriptionParams) { p.Currency = gateway.USD },
+		"method": func(p *gateway.SubscriptionParams) {
+			p.Token, p.PaymentMethod = "", gateway.SubscriptionPixAutomatic
+		},
+		"trial": func(p *gateway.SubscriptionParams) { p.TrialEnd = at(t, "2027-01-06T12:00:00Z").Time },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := clientFor(t, "POST "+subscriptionsRoute, responseOf(t, http.StatusCreated, "subscriptions/create.response.json"))
+			client := clientFor(t, "POST "+subscriptionsRoute, responseOf(t, http.StatusOK, "subscriptions/create.response.json"))
 			params := cardSubscription()
 			change(&params)
 			_, err := client.Subscriptions.Create(t.Context(), params)
@@ -317,6 +341,59 @@ func TestSubscriptionsCreateRejectsAnOlderSubscription(t *testing.T) {
 			assert.Equal(t, "sub-order-17", e.Reference)
 		})
 	}
+}
+
+// A live gateway returns the first subscription of a key whatever the body says.
+func TestSubscriptionsCreateReportsWhatDiffers(t *testing.T) {
+	t.Parallel()
+	params := trialSubscription()
+	for name, tc := range map[string]struct {
+		change   func(*gateway.Subscription)
+		differ   string
+		existing bool
+	}{
+		"the same":          {func(*gateway.Subscription) {}, "", true},
+		"a rounded trial":   {func(s *gateway.Subscription) { s.TrialEnd.Time = s.TrialEnd.Add(-3 * time.Hour) }, "", true},
+		"two days of trial": {func(s *gateway.Subscription) { s.TrialEnd.Time = s.TrialEnd.Add(-48 * time.Hour) }, "another trial_end", false},
+		"no trial, not paid": {func(s *gateway.Subscription) {
+			s.TrialEnd, s.Status = gateway.Timestamp{}, gateway.SubscriptionIncomplete
+		}, "", true},
+		"interval and amount": {func(s *gateway.Subscription) {
+			s.Amount, s.Interval, s.IntervalCount = 1, gateway.IntervalDay, 3
+		}, "another amount, interval and interval_count", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := &gateway.Subscription{
+				ID: subscriptionID, CustomerID: anaID, Amount: 4990, Interval: gateway.IntervalWeek, IntervalCount: 2,
+				PaymentMethod: gateway.SubscriptionCreditCard, Status: gateway.SubscriptionTrialing, TrialEnd: gateway.TimestampOf(params.TrialEnd),
+			}
+			tc.change(first)
+			body, err := json.Marshal(map[string]any{"success": true, "data": first})
+			require.NoError(t, err)
+			client := clientFor(t, "POST "+subscriptionsRoute, &files.Exchange{Status: http.StatusOK, Body: body})
+			var response gateway.Response
+			got, err := client.Subscriptions.Create(t.Context(), params, gateway.ResponseInto(&response))
+			assert.Equal(t, tc.existing, response.Existing)
+			if tc.existing {
+				require.NoError(t, err)
+				assert.Equal(t, subscriptionID, got.ID)
+				return
+			}
+			require.ErrorIs(t, err, gateway.ErrDuplicate)
+			assert.ErrorContains(t, err, tc.differ)
+		})
+	}
+}
+
+func TestSubscriptionsCreateWithoutATrialIsNotATrial(t *testing.T) {
+	t.Parallel()
+	body := golden(t, "subscriptions/create.response.json")
+	body = bytes.Replace(body, []byte(`"status": "active"`), []byte(`"status": "trialing"`), 1)
+	client := clientFor(t, "POST "+subscriptionsRoute, &files.Exchange{Status: http.StatusOK, Body: body})
+	_, err := client.Subscriptions.Create(t.Context(), cardSubscription())
+	require.ErrorIs(t, err, gateway.ErrDuplicate)
+	assert.ErrorContains(t, err, "another trial_end")
 }
 
 func TestSubscriptionsCreateWithTheSameKeyReturnsTheFirst(t *testing.T) {
@@ -564,7 +641,7 @@ func TestPendingChallengeWithoutOne(t *testing.T) {
 func TestPendingChallengeOfAChargeThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	client, transport := routed(t, map[string]string{"/v2/subscriptions/sub": incomplete})
-	transport.RegisterNoResponder(httpmock.NewStringResponder(http.StatusNotFound, ""))
+	transport.RegisterNoResponder(httpmock.NewStringResponder(http.StatusNotFound, problem(404)))
 	_, err := client.Subscriptions.PendingChallenge(t.Context(), "sub")
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 	assert.ErrorContains(t, err, "transactions.get")
@@ -603,4 +680,21 @@ func TestSubscriptionsAllAndPages(t *testing.T) {
 		break
 	}
 	assert.Equal(t, sent+1, transport.GetTotalCallCount(), "a loop that breaks sends no more requests")
+}
+
+func TestSubscriptionWarnings(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	client := clientFor(t, "POST "+subscriptionsRoute, responseOf(t, http.StatusCreated, "subscriptions/create_pix_automatic.response.json"),
+		gateway.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+	params := pixAutomaticSubscription()
+	assert.Empty(t, params.Warnings())
+	params.RetryOffsetsDays = []int{3, 5, 7, 30}
+	require.NoError(t, params.Validate(), "gateways accept it")
+	assert.Len(t, params.Warnings(), 2)
+	_, err := client.Subscriptions.Create(t.Context(), params)
+	require.NoError(t, err)
+	assert.Contains(t, log.String(), "retried at most 3 times")
+	assert.Contains(t, log.String(), "retried within 7 days")
+	assert.Empty(t, cardSubscription().Warnings())
 }

@@ -47,11 +47,13 @@ const (
 
 	TransactionAuthorized      TransactionStatus = "authorized"
 	TransactionThreeDSRequired TransactionStatus = "three_ds_required"
-	TransactionInProtest       TransactionStatus = "in_protest"
+	TransactionInProtest       TransactionStatus = "in_protest" // the merchant contests a dispute
 	TransactionPartiallyPaid   TransactionStatus = "partially_paid"
 	TransactionProcessing      TransactionStatus = "processing"
 	TransactionProcessed       TransactionStatus = "processed"
-	TransactionMED             TransactionStatus = "med" // disputed under the Pix special refund mechanism
+	TransactionMED             TransactionStatus = "med"             // its payer disputes a Pix payment: the special refund mechanism (MED)
+	TransactionPreChargedback  TransactionStatus = "pre_chargedback" // the payer will get the money back
+	TransactionWaitingPayment  TransactionStatus = "waiting_payment" // a Pix or a voucher that is not paid yet, where some accounts have it instead of pending
 )
 
 // Known reports whether this version defines s.
@@ -99,6 +101,12 @@ type TransactionParams struct {
 	Metadata     string       `json:"metadata,omitzero"`      // your own string
 	Traceable    bool         `json:"traceable,omitzero"`     // traceable for fraud or risk analysis
 	IPAddress    string       `json:"ip_address,omitzero"`    // IPv4 or IPv6, of the buyer
+
+	// Informations are your own keys and values, at most 50: keys of up to 64
+	// characters, values of up to 255. Live gateways return them with the
+	// transaction and in its webhooks; the interface document does not name them
+	// here, and a gateway that follows it ignores them.
+	Informations []Information `json:"informations,omitzero"`
 }
 
 // Validate checks p against the rules of the interface; see [ValidationError].
@@ -154,7 +162,7 @@ func (id *BuyerID) UnmarshalJSON(b []byte) error {
 // [Timestamp].
 type Transaction struct {
 	ID             string                     `json:"id"`
-	Amount         int64                      `json:"amount"`
+	Amount         int64                      `json:"amount"` // as requested, or what is settled; see AmountIs and Charged
 	Currency       Currency                   `json:"currency"`
 	Method         Method                     `json:"method"`
 	Status         TransactionStatus          `json:"status"`
@@ -163,6 +171,7 @@ type Transaction struct {
 	Fee            *Fee                       `json:"fee"`
 	Installments   int                        `json:"installments,omitzero"` // nullable
 	Informations   []Information              `json:"informations"`
+	BasePrice      int64                      `json:"base_price,omitzero"` // as requested; 0 if the gateway does not report it
 	PaidAmount     int64                      `json:"paid_amount"`
 	RefundedAmount int64                      `json:"refunded_amount"`
 	PaidAt         Timestamp                  `json:"paid_at"` // nullable
@@ -450,8 +459,12 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 	field:     "external_ref",
 	automatic: true,
 	reference: func(p *TransactionParams) *string { return &p.ExternalRef },
-	same: func(p *TransactionParams, t *Transaction) bool {
-		return agrees(p.Amount, t.Amount) && agrees(p.Method, t.Method) && agrees(p.currency(), t.Currency)
+	differing: func(p *TransactionParams, t *Transaction) (d differences) {
+		none := t.Amount == 0 && t.BasePrice == 0 && t.PaidAmount == 0
+		d.unless(none || t.AmountIs(p.Amount), "amount")
+		d.unless(agrees(p.Method, t.Method), "method")
+		d.unless(agrees(p.currency(), t.Currency), "currency")
+		return d
 	},
 	get:    &spec.Transactions.Get,
 	stored: func(t *Transaction) string { return t.ExternalRef },

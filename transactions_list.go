@@ -46,7 +46,7 @@ func (p TransactionListParams) Validate() error { return validateQuery(p, spec.T
 // you need them. Amounts are in cents.
 type TransactionSummary struct {
 	ID             string                     `json:"id"`
-	Amount         int64                      `json:"amount,omitzero"`
+	Amount         int64                      `json:"amount,omitzero"` // as requested, or what is settled; see AmountIs and Charged
 	Currency       Currency                   `json:"currency,omitzero"`
 	Country        Country                    `json:"country,omitzero"` // of the payment
 	Method         Method                     `json:"method,omitzero"`
@@ -56,7 +56,7 @@ type TransactionSummary struct {
 	Fee            *Fee                       `json:"fee,omitzero"`
 	Installments   int                        `json:"installments,omitzero"` // nullable
 	Informations   []Information              `json:"informations,omitzero"`
-	BasePrice      int64                      `json:"base_price,omitzero"` // before interest and fees
+	BasePrice      int64                      `json:"base_price,omitzero"` // as requested; 0 if the gateway does not report it
 	PaidAmount     int64                      `json:"paid_amount"`
 	RefundedAmount int64                      `json:"refunded_amount"`
 	PaidAt         Timestamp                  `json:"paid_at"` // nullable

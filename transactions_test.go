@@ -56,6 +56,12 @@ func pixOrder() gateway.TransactionParams {
 	}
 }
 
+func informedOrder() gateway.TransactionParams {
+	params := pixOrder()
+	params.Informations = []gateway.Information{{Key: "loja", Value: "São Paulo 12"}, {Key: "vendedor", Value: "Bia"}}
+	return params
+}
+
 func cardOrder() gateway.TransactionParams {
 	return gateway.TransactionParams{
 		ExternalRef: "order-1004", Amount: 29900, Currency: gateway.BRL, Method: gateway.CreditCard,
@@ -85,7 +91,10 @@ func TestTransactionCreateGolden(t *testing.T) {
 	}{
 		"pix":       {pixOrder(), "create.request.json", "create.response.json", gateway.TransactionPending},
 		"pix, live": {pixOrder(), "create.request.json", "create.live.response.json", gateway.TransactionPending},
-		"card":      {cardOrder(), "create_card.request.json", "create_card.response.json", gateway.TransactionPending},
+		"informations": {
+			informedOrder(), "create_informations.request.json", "create_informations.live.response.json", gateway.TransactionPending,
+		},
+		"card": {cardOrder(), "create_card.request.json", "create_card.response.json", gateway.TransactionPending},
 		"card, live": {
 			cardOrder(), "create_card.request.json", "create_card.live.response.json", gateway.TransactionThreeDSRequired,
 		},
@@ -140,7 +149,21 @@ func TestTransactionFields(t *testing.T) {
 	assert.Nil(t, got.Voucher)
 	assert.Equal(t, "campaign=summer", got.Metadata.Text())
 	assert.Empty(t, got.Extra, "every JSON field has a Go field")
-	files.Filled(t, got, "RefundedAmount", "Informations", "Splits", "Voucher", "NextAction")
+	files.Filled(t, got, "BasePrice", "RefundedAmount", "Informations", "Splits", "Voucher", "NextAction")
+}
+
+// A live gateway may report what it settles as the amount.
+func TestTransactionWithTheSettledAmount(t *testing.T) {
+	t.Parallel()
+	client, _ := exchange(t, http.StatusOK, "transactions/get_settled.live.response.json")
+	got, err := client.Transactions.Get(t.Context(), orderID)
+	require.NoError(t, err)
+	assert.Equal(t, int64(3815), got.Amount)
+	assert.Equal(t, int64(15990), got.BasePrice)
+	assert.Equal(t, int64(15990), got.Charged())
+	assert.True(t, got.AmountIs(15990))
+	assert.Empty(t, got.Extra, "every JSON field has a Go field")
+	assertKeepsFields(t, goldenData(t, "transactions/get_settled.live.response.json"), got)
 }
 
 func TestTransactionGetGolden(t *testing.T) {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"log/slog"
 	"strconv"
@@ -42,6 +43,12 @@ func (k PixKey) String() string {
 
 // GoString returns the quoted result of String.
 func (k PixKey) GoString() string { return strconv.Quote(k.String()) }
+
+// Format writes the result of String for every verb.
+func (k PixKey) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
+
+// MarshalJSON writes the key, or in a log of log/slog the result of String.
+func (k PixKey) MarshalJSON() ([]byte, error) { return marshalText(string(k), k) }
 
 // LogValue returns the same as String.
 func (k PixKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
@@ -159,7 +166,7 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 	field:     "external_ref",
 	automatic: true,
 	reference: func(p *TransferParams) *string { return &p.ExternalRef },
-	same:      sameTransfer,
+	differing: differingTransfer,
 	get:       &spec.Transfers.Get,
 	stored:    func(t *Transfer) string { return t.ExternalRef },
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
@@ -170,12 +177,15 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 	},
 }
 
-// sameTransfer reports whether t pays the amount of p to the key of p. The key may
+// differingTransfer checks whether t pays the amount of p to the key of p. The key may
 // be returned in another format: without punctuation, or with a country code.
-func sameTransfer(p *TransferParams, t *Transfer) bool {
+func differingTransfer(p *TransferParams, t *Transfer) (d differences) {
 	requested, _ := spec.NormalPixKey(string(p.PixKeyType), string(p.PixKeyValue))
 	returned, _ := spec.NormalPixKey(string(p.PixKeyType), string(t.PixKey))
-	return agrees(p.Amount, t.Amount) && agrees(p.PixKeyType, t.PixKeyType) && agrees(requested, returned)
+	d.unless(agrees(p.Amount, t.Amount), "amount")
+	d.unless(agrees(p.PixKeyType, t.PixKeyType), "pix_key_type")
+	d.unless(agrees(requested, returned), "pix_key_value")
+	return d
 }
 
 // Create creates a Pix payout: POST /v2/transfers. Without an ExternalRef the

@@ -156,7 +156,7 @@ func TestTransferPagesEndWithOneError(t *testing.T) {
 	t.Parallel()
 	steps := script{
 		respond("GET /v2/transfers", 200, `{"data":[{"id":"t5"}],"next_cursor":"c2"}`),
-		respond("GET /v2/transfers?cursor=c2", 403, `{}`),
+		respond("GET /v2/transfers?cursor=c2", 403, problem(403)),
 	}
 	var ids []string
 	var failures []error
@@ -296,7 +296,7 @@ func TestTransferWhoseResponseWasLostIsRecovered(t *testing.T) {
 		"but the list can't be read": {err: gateway.ErrOutcomeUnknown, steps: script{
 			lose(create),
 			respond(create, 409, conflict("")),
-			respond("GET /v2/transfers?limit=100", 403, ""),
+			respond("GET /v2/transfers?limit=100", 403, problem(403)),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-querystring/query"
 
+	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -44,9 +47,13 @@ func (t CardToken) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String(
 // LogValue returns the same as String.
 func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// Timestamp is a time as the gateway sent it. Decoding accepts RFC 3339, a date
-// and time without a zone (taken as UTC), a date, and Unix seconds or
-// milliseconds. It never fails: anything else decodes to the zero time. Encoding
+// MarshalJSON writes the token, or in a log of log/slog the result of String.
+func (t CardToken) MarshalJSON() ([]byte, error) { return marshalText(string(t), t) }
+
+// Timestamp is a time as the gateway sent it. Decoding accepts RFC 3339, also in
+// lower case and with the zones -0300, -03 and UTC; a date and time without a zone
+// (taken as UTC); a date; and Unix seconds, milliseconds, microseconds or
+// nanoseconds. It never fails: anything else decodes to the zero time. Encoding
 // writes the original text. null and "" decode to the zero Timestamp, which
 // encodes as null.
 type Timestamp struct {
@@ -102,31 +109,62 @@ func parseTime(b []byte) time.Time {
 	} else if json.Unmarshal(b, &s) != nil {
 		return time.Time{}
 	}
-	if at, err := time.Parse(time.RFC3339, s); err == nil {
+	if at, ok := calendarTime(s); ok {
 		return at
-	}
-	for _, layout := range [...]string{"2006-01-02T15:04:05", time.DateTime, time.DateOnly, "2006-01-02 15:04:05Z07:00"} {
-		if at, err := time.Parse(layout, s); err == nil {
-			return at
-		}
 	}
 	return unixTime(s)
 }
 
-// unixTime reads seconds, with or without a fraction, or milliseconds: seconds
-// above 1e11 would be beyond the year 5000.
+// calendarTime reads a date, or a date and a time with or without a zone.
+func calendarTime(s string) (time.Time, bool) {
+	s = strings.ToUpper(strings.TrimSpace(s))
+	for _, name := range [...]string{"UTC", "GMT"} {
+		if local, ok := strings.CutSuffix(s, name); ok {
+			s = strings.TrimSpace(local) + "Z"
+		}
+	}
+	if len(s) > len(time.DateOnly) && s[len(time.DateOnly)] == ' ' {
+		s = s[:len(time.DateOnly)] + "T" + s[len(time.DateOnly)+1:]
+	}
+	const local = "2006-01-02T15:04:05"
+	for _, layout := range [...]string{
+		local + "Z07:00", local, time.DateOnly, local + "Z0700", local + "Z07", local + " Z07:00", local + " Z0700", local + " Z07",
+	} {
+		if at, err := time.Parse(layout, s); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// unixTime reads seconds, milliseconds, microseconds or nanoseconds, with or
+// without a fraction. Their magnitudes differ for times from 1973 to 5138.
 func unixTime(s string) time.Time {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		if n > 1e11 || n < -1e11 {
+		switch {
+		case -1e11 <= n && n <= 1e11:
+			return time.Unix(n, 0).UTC()
+		case -1e14 <= n && n <= 1e14:
 			return time.UnixMilli(n).UTC()
+		case -1e17 <= n && n <= 1e17:
+			return time.UnixMicro(n).UTC()
+		default:
+			return time.Unix(0, n).UTC()
 		}
-		return time.Unix(n, 0).UTC()
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f > 1e11 || f < -1e11 {
+	switch size := math.Abs(f); {
+	case err != nil, math.IsNaN(f), size >= 9e18:
 		return time.Time{}
+	case size <= 1e11:
+		return time.UnixMicro(int64(f * 1e6)).UTC()
+	case size <= 1e14:
+		return time.UnixMicro(int64(f * 1e3)).UTC()
+	case size <= 1e17:
+		return time.UnixMicro(int64(f)).UTC()
+	default:
+		return time.Unix(0, int64(f)).UTC()
 	}
-	return time.UnixMicro(int64(f * 1e6)).UTC()
 }
 
 // Currency is an ISO 4217 currency code, or GLC.
@@ -255,8 +293,12 @@ type Document struct {
 	Extra  map[string]json.RawMessage `json:",embed"` // fields unknown to this version
 }
 
-// MarshalJSON writes d in the gateway's format.
+// MarshalJSON writes d in the gateway's format, or in a log of log/slog the result of
+// String.
 func (d Document) MarshalJSON() ([]byte, error) {
+	if masking.Logging() {
+		return json.Marshal(d.String())
+	}
 	type plain Document
 	return wire.Marshal((*plain)(&d))
 }
@@ -306,7 +348,10 @@ var requests = wire.Encoder{
 			return jsonv2.MarshalEncode(enc, (*plain)(a))
 		}),
 	))),
-	Plain: []reflect.Type{reflect.TypeFor[Document](), reflect.TypeFor[Address]()},
+	Plain: []reflect.Type{
+		reflect.TypeFor[Document](), reflect.TypeFor[Address](), reflect.TypeFor[BuyerParams](), reflect.TypeFor[CheckoutBuyer](),
+		reflect.TypeFor[CustomerParams](), reflect.TypeFor[CardToken](), reflect.TypeFor[PixKey](),
+	},
 }
 
 // encodeRequest returns the JSON of a request's params, or of a part of them.
@@ -391,8 +436,12 @@ func (m Metadata) String() string { return m.Text() }
 // contains JSON.
 func (m Metadata) Decode(v any) error { return json.Unmarshal([]byte(m.Text()), v) }
 
-// MarshalJSON writes the original JSON.
+// MarshalJSON writes the original JSON, in a log of log/slog with personal data
+// masked.
 func (m Metadata) MarshalJSON() ([]byte, error) {
+	if masking.Logging() {
+		return masking.Show(json.RawMessage(cmp.Or(m.raw, "null"))).MarshalJSON()
+	}
 	if m.IsZero() {
 		return []byte("null"), nil
 	}

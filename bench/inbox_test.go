@@ -30,9 +30,11 @@ func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.
 	for _, d := range []struct {
 		name, driver, dsn string
 		dialect           sqlstore.Dialect
+		pool              int // 0 for the pool that sql.Open returns
 	}{
-		{"PostgreSQL", "pgx", os.Getenv("DATABASE_URL"), sqlstore.Postgres},
-		{"SQLite", "sqlite", sqliteFile(b), sqlstore.SQLite},
+		{"PostgreSQL", "pgx", os.Getenv("DATABASE_URL"), sqlstore.Postgres, 32},
+		{"PostgreSQL, pool of sql.Open", "pgx", os.Getenv("DATABASE_URL"), sqlstore.Postgres, 0},
+		{"SQLite", "sqlite", sqliteFile(b), sqlstore.SQLite, 32},
 	} {
 		b.Run(d.name, func(b *testing.B) {
 			if d.dsn == "" {
@@ -41,8 +43,10 @@ func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.
 			db, err := sql.Open(d.driver, d.dsn)
 			require.NoError(b, err)
 			defer func() { _ = db.Close() }()
-			db.SetMaxOpenConns(32)
-			db.SetMaxIdleConns(32)
+			if d.pool > 0 {
+				db.SetMaxOpenConns(d.pool)
+				db.SetMaxIdleConns(d.pool)
+			}
 			store := sqlstore.New(db, d.dialect, sqlstore.WithTable(newTable("speed")))
 			require.NoError(b, store.Migrate(b.Context()))
 			run(b, db, store)
@@ -66,7 +70,7 @@ func newTable(prefix string) string {
 func inbox(b *testing.B, store webhook.Store, workers int) *webhook.Receiver {
 	b.Helper()
 	rx, err := webhook.New(webhook.Config{
-		Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Store: store, Mode: webhook.Inbox,
+		Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Account: "shop", Store: store, Mode: webhook.Inbox,
 		Workers: workers, MaxConcurrent: 1000, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(b, err)

@@ -80,3 +80,16 @@ func source(t *testing.T, patterns ...string) string {
 	}
 	return b.String()
 }
+
+// The pictures of the guides load quickly.
+func TestPicturesAreSmall(t *testing.T) {
+	t.Parallel()
+	pictures, err := filepath.Glob("*.png")
+	require.NoError(t, err)
+	require.NotEmpty(t, pictures)
+	for _, name := range pictures {
+		file, err := os.Stat(name)
+		require.NoError(t, err)
+		assert.Less(t, file.Size(), int64(150<<10), name)
+	}
+}

@@ -23,27 +23,28 @@ import (
 // guideFaults returns the faults of the table in testing.md by the text of their cell.
 func guideFaults() map[string]mockserver.Fault {
 	return map[string]mockserver.Fault{
-		"Latency(800 * time.Millisecond)":         mockserver.Latency(800 * time.Millisecond),
-		"Latency(time.Minute)":                    mockserver.Latency(time.Minute),
-		"Status(429).RetryAfter(2 * time.Second)": mockserver.Status(429).RetryAfter(2 * time.Second),
-		"Status(503)":                             mockserver.Status(503),
-		"Status(500).CodedBody()":                 mockserver.Status(500).CodedBody(),
-		`Status(409).Code("INSUFFICIENT_FUNDS")`:  mockserver.Status(409).Code("INSUFFICIENT_FUNDS"),
-		"Status(500).NoBody()":                    mockserver.Status(500).NoBody(),
-		"Status(500).Applied()":                   mockserver.Status(500).Applied(),
-		"Status(403)":                             mockserver.Status(403),
-		"ResetBefore()":                           mockserver.ResetBefore(),
-		"LoseResponse()":                          mockserver.LoseResponse(),
-		"Truncate()":                              mockserver.Truncate(),
-		"EmptyBody()":                             mockserver.EmptyBody(),
-		"BadJSON()":                               mockserver.BadJSON(),
-		"HTMLPage()":                              mockserver.HTMLPage(),
-		"HTMLPage().Applied()":                    mockserver.HTMLPage().Applied(),
-		"HangUntilTimeout()":                      mockserver.HangUntilTimeout(),
-		"HangUntilTimeout().Applied()":            mockserver.HangUntilTimeout().Applied(),
-		"UnknownEnum()":                           mockserver.UnknownEnum(),
-		"ExtraField()":                            mockserver.ExtraField(),
-		"StaleRead()":                             mockserver.StaleRead(),
+		"Latency(800 * time.Millisecond)":                  mockserver.Latency(800 * time.Millisecond),
+		"Latency(time.Minute)":                             mockserver.Latency(time.Minute),
+		"Status(429).RetryAfter(2 * time.Second)":          mockserver.Status(429).RetryAfter(2 * time.Second),
+		"Status(503)":                                      mockserver.Status(503),
+		"Status(500).CodedBody()":                          mockserver.Status(500).CodedBody(),
+		`Status(422).TitledBody().Code("PAYMENT_BLOCKED")`: mockserver.Status(422).TitledBody().Code("PAYMENT_BLOCKED"),
+		`Status(409).Code("INSUFFICIENT_FUNDS")`:           mockserver.Status(409).Code("INSUFFICIENT_FUNDS"),
+		"Status(500).NoBody()":                             mockserver.Status(500).NoBody(),
+		"Status(500).Applied()":                            mockserver.Status(500).Applied(),
+		"Status(403)":                                      mockserver.Status(403),
+		"ResetBefore()":                                    mockserver.ResetBefore(),
+		"LoseResponse()":                                   mockserver.LoseResponse(),
+		"Truncate()":                                       mockserver.Truncate(),
+		"EmptyBody()":                                      mockserver.EmptyBody(),
+		"BadJSON()":                                        mockserver.BadJSON(),
+		"HTMLPage()":                                       mockserver.HTMLPage(),
+		"HTMLPage().Applied()":                             mockserver.HTMLPage().Applied(),
+		"HangUntilTimeout()":                               mockserver.HangUntilTimeout(),
+		"HangUntilTimeout().Applied()":                     mockserver.HangUntilTimeout().Applied(),
+		"UnknownEnum()":                                    mockserver.UnknownEnum(),
+		"ExtraField()":                                     mockserver.ExtraField(),
+		"StaleRead()":                                      mockserver.StaleRead(),
 	}
 }
 
@@ -129,7 +130,10 @@ func outcomes(t *testing.T, fault mockserver.Fault) [3]string {
 	hit("transactions.create")
 	params := gateway.TransactionParams{
 		ExternalRef: "order-17", Amount: 4990, Method: gateway.Pix,
-		Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
 		Products: []gateway.Product{{Name: "Mug", Price: 4990}},
 	}
 	_, err := client.Transactions.Create(t.Context(), params, into)

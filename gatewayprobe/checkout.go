@@ -145,7 +145,7 @@ func checkoutExperiments() map[string]experiment {
 		"v1-value": {does: "creates v1 payments of 1000 and of 10.5", check: func(t *trial) {
 			r := t.accepts(t.v1(http.MethodPost, v1Payment, t.payment()), "a value of 1000")
 			same := t.setup(t.get(transactions + "/" + r.text("transactionId")))
-			t.want(same.int("data.amount") == 1000, "a value of 1000 is an amount of %v", same.at("data.amount"))
+			t.want(same.charges(1000), "a value of 1000 is an amount of %v", same.at("data.amount"))
 			t.rejects(t.v1(http.MethodPost, v1Payment, t.payment("transaction.value", 10.5)), "transaction.value", "a value of 10.5")
 		}},
 		"v1-required": {does: "creates v1 payments, each without one of four members", check: func(t *trial) {

@@ -3,6 +3,7 @@ package gatewayprobe
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/profile"
@@ -20,7 +21,7 @@ func dialectExperiments() map[string]experiment {
 		"D2": {does: "sets a transaction to the states of the live dialect", dialect: true, run: func(t *trial) string {
 			path, _ := t.make(t.charge())
 			reading := ""
-			for status := range strings.FieldsSeq("authorized in_protest partially_paid processing processed med") {
+			for status := range strings.FieldsSeq("authorized in_protest partially_paid processing processed med pre_chargedback waiting_payment") {
 				r := t.put(path, object{"status": status})
 				now := accepted(r, "status", live)
 				t.want(reading == "" || reading == now, "%s returns %s, unlike the states before it", status, r.summary())
@@ -160,6 +161,57 @@ func dialectExperiments() map[string]experiment {
 			product := func(members ...any) response { return t.post(links, object{"products": []any{t.item(members...)}}) }
 			free := accepted(product("price", 0), "products[0].price", document)
 			return t.same(free, accepted(product("external_id", absent{}), "products[0].external_id", document), "external_id")
+		}},
+		"D24": {does: "creates a transaction and looks for its base_price", dialect: true, run: func(t *trial) string {
+			path, made := t.make(t.charge())
+			r := t.setup(t.get(path))
+			base, found := r.find("data.base_price")
+			_, created := made.find("data.base_price")
+			t.want(found == created, "base_price is only in one of create and read")
+			return either(r, !found && r.int("data.amount") == 1000, base == 1000.0)
+		}},
+		"D26": {does: "creates a transaction with informations and reads it", dialect: true, run: func(t *trial) string {
+			info := object{"key": "gatewayprobe", "value": "1"}
+			path, made := t.make(t.charge("informations", []any{info}))
+			shown := func(r response) bool {
+				list, _ := r.at("data.informations").([]any)
+				return slices.ContainsFunc(list, func(e any) bool { return equal(e, info) })
+			}
+			read := t.setup(t.get(path))
+			t.want(shown(made) == shown(read), "the informations are only in one of create and read")
+			return either(read, !shown(read), shown(read))
+		}},
+		"D27": {does: "creates a customer with a document and an address, and reads it", dialect: true, run: func(t *trial) string {
+			address := object{"street": "Rua das Flores", "city": "São Paulo", "zipCode": "01001000", "country": "BR"}
+			id := t.customer("document", object{"type": "CPF", "number": "52998224725"}, "address", address)
+			r := t.setup(t.get(customers + "/" + id))
+			plain := r.text("data.document.number") == "52998224725" && r.text("data.address.zipCode") == "01001000"
+			renamed := r.text("data.document.document_number") == "52998224725" && r.text("data.address.zip_code") == "01001000"
+			return either(r, plain, renamed)
+		}},
+		"D28": {does: "repeats an idempotency_key with another amount", dialect: true, run: func(t *trial) string {
+			body := t.plan("idempotency_key", t.ref())
+			first := t.setup(t.subscribe(body))
+			body["amount"] = 2000
+			r := t.subscribe(body)
+			same := r.text("data.id") == t.id(first)
+			t.want(!r.ok() || same, "a second subscription is created (%d)", r.status)
+			t.want(!r.ok() || r.status == http.StatusOK, "the first subscription is returned with %d", r.status)
+			return either(r, r.status == http.StatusConflict, r.ok() && same)
+		}},
+		"D29": {does: "creates a Pix Automatico with a member that does not exist", dialect: true, run: func(t *trial) string {
+			return accepted(t.subscribe(t.plan("gatewayprobe", true)), "gatewayprobe", document)
+		}},
+		"D30": {does: "creates a Pix Automatico and checks its authorization", dialect: true, run: func(t *trial) string {
+			r := t.setup(t.subscribe(t.plan()))
+			ask, _ := r.at("data.authorization").(object)
+			status := r.text("data.metadata.provider_recurring.mandate_status")
+			t.want((status != "") == has(ask, "expires_at"), "authorization has the keys %s, mandate_status is %q", names(ask), status)
+			return either(r, has(ask, "status", "qr_code", "expiration_date"), has(ask, "qr_code", "expires_at", "payment_link_url"))
+		}},
+		"D36": {does: "sends an array as the body of a transaction", dialect: true, run: func(t *trial) string {
+			r := t.post(transactions, raw(`[]`))
+			return either(r, r.status == http.StatusBadRequest, r.status == http.StatusUnprocessableEntity)
 		}},
 		"customer-phone": {does: "creates a customer with letters in the phone", dialect: true, run: func(t *trial) string {
 			t.accepts(t.post(customers, t.person()), "a phone of 11 digits")

@@ -3,6 +3,7 @@ package gatewayprobe_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -220,6 +221,7 @@ func mutants() map[string]mutant {
 		"voucher-currency":    showing("POST", charges, "data.voucher.barcode", "1"),
 		"voucher-fields":      showing("POST", charges, "data.voucher.number", "1"),
 		"boleto-form":         showing("POST", charges, "data.voucher.digitable_line", "00190.50095 40144.816069 06809.350314 3 37370000000100"),
+		"waiting-payment":     showing("POST", charges, "data.status", "waiting_payment"),
 		"pix-life":            showing("POST", charges, "data.pix.expiration_date", "2027-01-04T12:00:00Z"),
 		"transaction-filters": losing("products="),
 		"live-list-item": with(mutant{exchange: func(x *exchange) {
@@ -230,6 +232,7 @@ func mutants() map[string]mutant {
 		"live-metadata":   with(showing("POST", charges, "data.metadata", map[string]any{"a": 1}), mockserver.WithDialect(mockserver.Live)),
 		"buyer-overrides": showing("POST", charges, "data.buyer.phone", "11987654321"),
 		"transaction-fee": {options: []mockserver.Option{mockserver.WithFee(150)}},
+		"settled-share":   {options: []mockserver.Option{mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)}},
 		"fee-kept":        with(showing("GET", "/v1/account/balance", "balance", 0), mockserver.WithFee(150)),
 		"refund-voucher":  careless(charge + "/refund"),
 		"refund-reason":   showing("GET", charge, "data.informations", []any{}),
@@ -252,12 +255,22 @@ func mutants() map[string]mutant {
 
 		"subscription-defaults": showing("POST", plans, "data.retryOffsetsDays", []any{1}),
 		"subscription-products": careless(plans),
-		"idempotency-body":      careless(plans),
+		"idempotency-body": {exchange: func(x *exchange) {
+			if x.is("POST", plans) {
+				x.set("data.id", fmt.Sprintf("01945f2c-0000-7000-8000-%012d", x.nth))
+			}
+		}},
 		"subscription-required": careless(plans),
 		"subscription-fixed":    careless(plan),
 		"subscription-filters":  losing("created_before="),
-		"authorisation-life":    showing("POST", plans, "data.authorization.expiration_date", "2027-01-04T12:00:00Z"),
-		"authorisation-shape":   showing("POST", plans, "data.authorization.url", ""),
+		"pix-automatic-disabled": {exchange: func(x *exchange) {
+			if x.is("POST", plans) {
+				x.respond(http.StatusForbidden, map[string]any{"error": "PIX_AUTOMATIC_DISABLED", "message": "No.", "status": 403})
+			}
+		}},
+		"authorisation-life":    showing("POST", plans, "data.recurringAuthorization.expiration_date", "2027-01-04T12:00:00Z"),
+		"authorisation-shape":   showing("POST", plans, "data.recurringAuthorization.url", ""),
+		"authorisation-journey": showing("POST", plans, "data.authorization.qr_code", "00020126580014br.gov.bcb.pix0136123e4567-e12b-12d1-a456-4266554400005204000053039865802BR5913Fulano de Tal6008BRASILIA62070503***63041D3D"),
 		"billing-day":           showing("POST", plans, "data.currentPeriodEnd", "2027-01-04T12:00:00Z"),
 		"first-charge-refused":  showing("GET", plan, "data.status", "past_due"),
 		"trial-refused":         showing("POST", plans, "data.status", "trialing"),
@@ -329,10 +342,6 @@ func mutants() map[string]mutant {
 		}},
 		"signature": delivering(func(r *http.Request, _ map[string]any) int {
 			r.Header.Set("X-Gateway-Signature", "sha256=")
-			return 0
-		}),
-		"event-version": delivering(func(_ *http.Request, event map[string]any) int {
-			event["api_version"] = "2.1.0"
 			return 0
 		}),
 	}

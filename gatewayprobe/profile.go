@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/profile"
 )
 
@@ -36,7 +37,7 @@ func ReadProfile(text []byte) (Profile, error) {
 		Gateway  string            `json:"gateway"`
 		Results  []Result          `json:"results"`
 	}
-	if err := json.Unmarshal(text, &file); err != nil {
+	if err := json.Unmarshal(jsonread.WithoutMark(text), &file); err != nil {
 		return Profile{}, fmt.Errorf("gatewayprobe: neither a profile nor a report: %w", err)
 	}
 	p := Profile{Name: file.Name, Readings: file.Readings}

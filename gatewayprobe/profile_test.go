@@ -31,8 +31,9 @@ func saved(t *testing.T, report *gatewayprobe.Report) gatewayprobe.Profile {
 func TestAMockWithTheProfileOfARunBehavesAsTheProbedGateway(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]mockserver.Option{
-		"the live dialect":       {mockserver.WithDialect(mockserver.Live)},
-		"a gateway between both": {mockserver.WithProfile(mixture()), mockserver.WithLenient(), mockserver.WithFee(350)},
+		"the live dialect":                       {mockserver.WithDialect(mockserver.Live)},
+		"a gateway between both":                 {mockserver.WithProfile(mixture()), mockserver.WithLenient(), mockserver.WithFee(350)},
+		"a gateway that reports what it settles": {mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,6 +143,8 @@ func TestAFileThatIsNotAProfileIsRejected(t *testing.T) {
 		_, err := gatewayprobe.ReadProfile([]byte(text))
 		require.ErrorContains(t, err, want, text)
 	}
-	_, err := mockserver.New(mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"D99": "live"}}))
+	_, err := gatewayprobe.ReadProfile([]byte("\uFEFF" + `{"readings":{"D1":"live"}}`))
+	require.NoError(t, err, "a byte order mark is skipped")
+	_, err = mockserver.New(mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"D99": "live"}}))
 	require.EqualError(t, err, `mockserver: WithProfile: docs/assumptions.md has no row "D99"`)
 }

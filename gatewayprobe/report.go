@@ -11,7 +11,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/internal/masking"
-	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/truncate"
 )
 
@@ -125,10 +124,10 @@ func (p *probe) body(text []byte) string {
 		return ""
 	}
 	shown, err := masking.Rewrite(text, func(path []string, t jsontext.Token) jsontext.Token {
-		if masking.Member(path, t) || t.Kind() == '"' && slices.ContainsFunc(path, personal) {
+		if t.Kind() == '"' && slices.ContainsFunc(path, personal) {
 			return jsontext.String(masking.Masked)
 		}
-		return t
+		return masking.Token(path, t)
 	})
 	if err != nil {
 		return fmt.Sprintf("(%d bytes that are not JSON)", len(text))
@@ -154,7 +153,7 @@ const maxLine = 300
 // hide removes the API key and other keys, card numbers and documents from any text.
 func (p *probe) hide(text string) string {
 	text = strings.ReplaceAll(text, p.cfg.Key.Reveal(), masking.Masked)
-	return p.identity.ReplaceAllString(spec.MaskCardNumbers(text), masking.Masked)
+	return p.identity.ReplaceAllString(masking.Text(text), masking.Masked)
 }
 
 // identity matches API keys, card tokens, phone numbers, CPF and CNPJ in text.

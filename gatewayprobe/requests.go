@@ -101,7 +101,7 @@ func requestExperiments() map[string]experiment {
 				body := fmt.Sprintf(`{"external_ref":%q,"amount":%s,"method":"pix","buyer":{"name":"Probe Buyer","email":%q,`+
 					`"document":{"type":"CPF","number":"52998224725"}},"products":[{"name":"Probe","price":1000}]}`, t.ref(), spelling, t.email())
 				r := t.accepts(t.post(transactions, raw(body)), "an amount of "+spelling)
-				t.want(r.int("data.amount") == 1000, "%s becomes %v", spelling, r.at("data.amount"))
+				t.want(r.charges(1000), "%s becomes %v", spelling, r.at("data.amount"))
 			}
 		}},
 		"empty-texts": {does: "creates a transfer with an empty description and a transaction with an empty buyer.phone", check: func(t *trial) {
@@ -151,16 +151,15 @@ func requestExperiments() map[string]experiment {
 			ids := t.accepts(t.get(transactions+"?limit=2&direction=prev"), "direction=prev without a cursor").ids()
 			t.want(slices.Equal(ids, first), "it does not return the first page")
 		}},
-		"malformed-json": {does: "sends malformed JSON, an array, and an object with a duplicate name", check: func(t *trial) {
-			for _, body := range []raw{`{"amount":`, `[]`, `{"amount":1,"amount":2}`} {
+		"malformed-json": {does: "sends malformed JSON, and an object with a duplicate name", check: func(t *trial) {
+			for _, body := range []raw{`{"amount":`, `{"amount":1,"amount":2}`} {
 				r := t.post(transactions, body)
 				t.want(r.status == http.StatusBadRequest && r.code() == "MALFORMED_JSON", "%s: %s", string(body), r.summary())
 			}
 		}},
 		"head-options": {does: "sends HEAD and OPTIONS", check: func(t *trial) {
-			for _, method := range []string{http.MethodHead, http.MethodOptions} {
-				t.status(t.call(method, transactions, nil), http.StatusMethodNotAllowed, method)
-			}
+			t.status(t.call(http.MethodHead, transactions, nil), http.StatusOK, http.MethodHead)
+			t.status(t.call(http.MethodOptions, transactions, nil), http.StatusMethodNotAllowed, http.MethodOptions)
 		}},
 		"notify-url": {does: "creates transactions with an https and an http notify_url on a reserved domain", check: func(t *trial) {
 			t.accepts(t.post(transactions, t.charge("notify_url", "https://gatewayprobe.example/hook")), "https")

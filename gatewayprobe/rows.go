@@ -23,24 +23,27 @@ func reasons() map[string]string {
 	for _, group := range []struct{ reason, rows string }{
 		{"it is about this project's client, not about the gateway", `
 			v1-neighborhood client-attempts client-retry-after client-nothing-sent client-judged client-idempotency-keys
-			client-identity client-find client-search client-success-false client-lenient client-pages client-answer-size
+			client-identity client-find client-search client-success-false client-origin client-in-progress settled-amount client-lenient client-pages client-answer-size
 			client-texts client-minor-units`},
 		{"it is about this project's webhook receiver, not about the gateway", `
 			signature-window signatures receiver-capacity hung-handlers receiver-pause signing-key-length receiver-statuses
 			receiver-ids receiver-lenient receiver-amounts read-back read-back-words read-back-facts receiver-retention
-			receiver-backoff receiver-unhandled receiver-conflict receiver-memory read-back-trial event-order reconciled-kinds
+			receiver-backoff receiver-unhandled receiver-conflict receiver-memory read-back-trial event-ids event-order reconciled-kinds
 			reconciled-references reconciled-repair`},
+		{"it is about this project's outbox, not about the gateway", `
+			outbox-reads outbox-sends outbox-search outbox-keys outbox-accounts`},
+		{"a probe can't prove that no request is ever applied later", "outbox-settle"},
 		{"it is about the mock gateway itself", "memory-limit mock-limits host-names"},
 		{"it is about the mock gateway's clock", "due-now clock-end"},
-		{"it is about the mock gateway's controls", "challenge-first"},
+		{"it is about the mock gateway's controls", "challenge-first coded-titles"},
 		{"it is about the mock gateway's test tokens", "card-tokens chargeback-token always-fails-token failing-tokens"},
 		{"it is about the mock gateway's checkout page", "link-url hosted-session hosted-return hosted-cancel hosted-images"},
 		{"it protects the mock gateway; slow bodies would be an attack on a real one", "slow-bodies"},
-		{"it needs a payer with a bank account", "late-voucher trial-authorised first-debit-failed"},
+		{"it needs a payer with a bank account", "late-voucher trial-authorised first-debit-failed dispute"},
 		{"it needs a bank, which decides how long a transfer takes", "transfer-clock"},
 		{"it needs a new account", "opening-balance"},
 		{"it needs a registered webhook endpoint: subscriptions have no notify_url", "trial-will-end subscription-event-order"},
-		{"only renewals show it, and the probe can't wait for one", "dunning-days month-end billing-zone dunning-catch-up dunning-changes"},
+		{"only renewals show it, and the probe can't wait for one", "dunning-days pix-retries month-end billing-zone dunning-catch-up dunning-changes"},
 		{"it needs a buyer, who pays on the hosted page", "link-transaction"},
 		{"testing it would replace the account's webhook URLs, which no route returns", "v1-integration v1-urls"},
 		{"no route returns the state of a v1 payment", "v1-states"},

@@ -91,8 +91,8 @@ func checkTarget(cfg Config) (*url.URL, error) {
 		return nil, errors.New("BaseURL must be a URL without a path or query, such as https://sandbox.gateway.example")
 	case base.Scheme != "https" && (base.Scheme != "http" || !spec.IsLoopback(base.Hostname())):
 		return nil, errors.New("BaseURL must be https, or http to a loopback host")
-	case key == "" || strings.ContainsAny(key, " \t\r\n"):
-		return nil, errors.New("the Key must be an API key, without white space")
+	case key == "" || strings.ContainsAny(key, " \t\r\n\"'`"):
+		return nil, errors.New("the Key must be an API key, without white space and quotes")
 	case strings.HasPrefix(key, "sk_live_"):
 		return nil, fmt.Errorf("%w: the key begins with sk_live_", ErrNotSandbox)
 	case cfg.KnownSandbox:

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,6 +66,13 @@ func transactionExperiments() map[string]experiment {
 			due := r.time("data.voucher.expiration_date").In(time.FixedZone("", -3*3600)).Format(time.DateOnly)
 			t.want(slices.Contains(dueDays(line[33:37]), due), "its due day is not that of the expiration_date in UTC-3")
 		}},
+		"waiting-payment": {does: "creates a Pix and a voucher, and checks their state", check: func(t *trial) {
+			_, pix := t.make(t.charge())
+			_, voucher := t.make(t.voucher())
+			for name, r := range map[string]response{"Pix": pix, "voucher": voucher} {
+				t.want(r.text("data.status") == "pending", "a new %s is %s", name, r.text("data.status"))
+			}
+		}},
 		"pix-life": {does: "checks the expirations of a Pix charge, a voucher and a 3-D Secure challenge", check: func(t *trial) {
 			_, pix := t.make(t.charge())
 			t.lasts(pix, "data.created_at", "data.pix.expiration_date", 24*time.Hour, "a Pix charge")
@@ -80,7 +88,8 @@ func transactionExperiments() map[string]experiment {
 			if _, found := item.find("payment"); !found {
 				t.cannotTell("the list items do not have the form of the live dialect, see D12")
 			}
-			t.want(item.at("payment.base_price") == read["amount"], "base_price is not the amount")
+			t.want(item.at("payment.base_price") == 1000.0, "base_price of 1000 is %v", item.at("payment.base_price"))
+			t.want(item.at("payment.amount") == read["amount"], "the amount of a list item is not that of a read")
 			t.want(item.text("payment.country") == "BR", "country of a buyer without address is %v", item.at("payment.country"))
 			t.want(item.int("attempts_count") == 1, "attempts_count is %v", item.at("attempts_count"))
 		}},
@@ -109,6 +118,7 @@ func transactionExperiments() map[string]experiment {
 			t.want(net >= 0, "fee.net_amount is %v", r.at("data.fee.net_amount"))
 			t.want(net == 10000, profile.Fee, 10000-net)
 		}},
+		"settled-share": {does: "creates and pays a transaction, and records amount, base_price and paid_amount in create, read, list and webhook", check: settledShare},
 		"fee-kept": {does: "pays and refunds a transaction, and compares the balance before and after", check: func(t *trial) {
 			before := t.balance()
 			path, _ := t.make(t.charge("amount", 10000))
@@ -179,6 +189,93 @@ func (t *trial) lasts(r response, from, to string, want time.Duration, what stri
 	got := end.Sub(begin)
 	t.want((got-want).Abs() <= time.Minute, "%s expires after %v, not %v", what, got.Round(time.Second), want)
 }
+
+// settledShare compares the amounts of one charge wherever the gateway reports them.
+func settledShare(t *trial) {
+	body := t.charge("amount", 10000)
+	var h *hook
+	if t.probe.cfg.Receiver != nil {
+		body["notify_url"], h = t.hook()
+	}
+	path, made := t.make(body)
+	t.set(path, "paid")
+	read := t.setup(t.get(path))
+	shown := []amounts{amountsIn("create", made, "data"), amountsIn("read", read, "data")}
+	for _, e := range t.setup(t.get(transactions + "?limit=5")).list() {
+		if item := (response{value: e}); item.text("id") == t.id(made) {
+			shown = append(shown, amountsIn("list", item, "", "payment"))
+		}
+	}
+	if h != nil {
+		for _, d := range t.await(h, 3) {
+			if d.event.text("data.event_type") == "transaction.paid" {
+				shown = append(shown, amountsIn("webhook", d.event, "data"))
+			}
+		}
+	}
+	settled, consistent := shown[0].amount, true
+	var all []string
+	for i, a := range shown {
+		paid := 10000.0
+		if i == 0 { // nothing is paid yet
+			paid = 0
+		}
+		consistent = consistent && a.amount == settled && among(a.base, nil, 10000.0) && among(a.paid, nil, paid) &&
+			(a.amount == 10000.0 || a.base != nil || a.paid == 10000.0)
+		all = append(all, a.String())
+	}
+	cents, _ := settled.(float64)
+	t.want(consistent, "of 10000 cents: %s", strings.Join(all, "; "))
+	t.want(cents == 10000, profile.Settled, int64(cents))
+}
+
+// charges reports whether a transaction is of an amount, which a gateway that reports
+// what it settles as the amount has in base_price or paid_amount; see settled-share.
+func (r response) charges(cents int64) bool {
+	a := amountsIn("", r, "data")
+	return among(float64(cents), a.amount, a.base, a.paid)
+}
+
+// amounts are the members in which an amount can be reported; nil is absent.
+type amounts struct {
+	where              string
+	amount, base, paid any
+}
+
+// amountsIn reads the amounts of a transaction from the first of the paths that has
+// an amount; a webhook's paid_amount may be a string.
+func amountsIn(where string, r response, paths ...string) amounts {
+	a := amounts{where: where}
+	get := func(name string) any {
+		for _, path := range paths {
+			v, found := r.find(strings.TrimPrefix(path+"."+name, "."))
+			if text, quoted := v.(string); quoted {
+				if n, err := strconv.ParseFloat(text, 64); err == nil {
+					v = n
+				}
+			}
+			if found && v != nil {
+				return v
+			}
+		}
+		return nil
+	}
+	a.amount, a.base, a.paid = get("amount"), get("base_price"), get("paid_amount")
+	return a
+}
+
+// String returns "read: amount 475, base_price 500, paid_amount absent".
+func (a amounts) String() string {
+	text := func(v any) string {
+		if n, ok := v.(float64); ok {
+			return strconv.FormatInt(int64(n), 10)
+		}
+		return "absent"
+	}
+	return a.where + ": amount " + text(a.amount) + ", base_price " + text(a.base) + ", paid_amount " + text(a.paid)
+}
+
+func among(v any, list ...any) bool { return slices.Contains(list, v) }
 
 func transactionFilters(t *trial) {
 	mail, name := t.email(), strings.ToUpper(t.ref())

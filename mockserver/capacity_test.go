@@ -45,7 +45,7 @@ func TestALongEndpointIsRejected(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, status, long[:60])
 		assert.Contains(t, problem["detail"], "16 KiB")
 	}
-	do[any](p, http.MethodPost, "/endpoints", `{"url":"http://127.0.0.1:9/","secret":"s"}`)
+	do[any](p, http.MethodPost, "/endpoints", `{"url":"http://127.0.0.1:9/","secret":"whsec_s_0001"}`)
 	status, _ := p.call(http.MethodPost, "/endpoints/ep_1/rotate", fmt.Sprintf(`{"secret":%q}`, strings.Repeat("s", 16<<10+1)))
 	assert.Equal(t, http.StatusBadRequest, status, "a rotation has the same limit")
 }

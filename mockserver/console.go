@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/console"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
@@ -30,11 +31,20 @@ func (s *Server) console(plane, gateway http.Handler) http.Handler {
 		Default:  s.Key(),
 		Events:   s.events,
 		Allowed: func(key, control, id string) bool {
-			return controls(s.account(key, true), 1)[control](id) == nil
+			return controls(s.account(key, true), admin.Argument{Count: 1, Amount: 1})[control](id) == nil
 		},
 		Sandbox: s.settings.environment == Sandbox,
 		Dialect: s.settings.dialect,
 	})
+}
+
+// consolePath returns a function that returns the path of an account's pages, or nil if
+// they are switched off.
+func (s *Server) consolePath() func(key string) string {
+	if s.settings.noConsole {
+		return nil
+	}
+	return func(key string) string { return console.Path(s.events, s.Key(), key) }
 }
 
 // reader returns the interface in a dialect for internal reads: it generates

@@ -15,6 +15,7 @@ import (
 // controlPlane returns the handler of the paths under /__mock.
 func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 	return admin.New(admin.Config{
+		Origins:      s.settings.origins,
 		Store:        s.store,
 		Memory:       s.memory,
 		Clock:        s.clock,
@@ -25,9 +26,9 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 		API:          api,
 		Authenticate: api.Authenticate,
 		Default:      s.Key(),
-		Controls:     slices.Sorted(maps.Keys(controls(s.Account(""), 0))),
-		Control: func(key, control, id string, count int) error {
-			return refusalOf(controls(s.Account(key), count)[control](id))
+		Controls:     slices.Sorted(maps.Keys(controls(s.Account(""), admin.Argument{}))),
+		Control: func(key, control, id string, arg admin.Argument) error {
+			return refusalOf(controls(s.Account(key), arg)[control](id))
 		},
 		SetLegacyStatus: func(key, id, status string) error { return refusalOf(s.Account(key).Legacy.SetStatus(id, status)) },
 		Down:            s.setDown,
@@ -46,28 +47,33 @@ func (s *Server) controlPlane(api *httpapi.API) *admin.Plane {
 }
 
 // controls are the actions of the control plane on the resources of an account;
-// count is the call's argument.
-func controls(a *Account, count int) map[string]func(id string) error {
+// arg is the call's argument.
+func controls(a *Account, arg admin.Argument) map[string]func(id string) error {
 	return map[string]func(id string) error{
-		"transactions/pay":            a.Transactions.Pay,
-		"transactions/expire":         a.Transactions.Expire,
-		"transactions/refuse":         a.Transactions.Refuse,
-		"transactions/cancel":         a.Transactions.Cancel,
-		"transactions/chargeback":     a.Transactions.Chargeback,
-		"transactions/challenge/pass": a.Transactions.PassChallenge,
-		"transactions/challenge/fail": a.Transactions.FailChallenge,
-		"transfers/analyse":           a.Transfers.Analyse,
-		"transfers/process":           a.Transfers.Process,
-		"transfers/settle":            a.Transfers.Settle,
-		"transfers/fail":              a.Transfers.Fail,
-		"subscriptions/authorize":     a.Subscriptions.Authorize,
-		"subscriptions/reject":        a.Subscriptions.Reject,
-		"subscriptions/revoke":        a.Subscriptions.Revoke,
-		"subscriptions/fail-next":     func(id string) error { return a.Subscriptions.FailNextCharges(id, count) },
-		"checkout/begin":              a.Checkout.Begin,
-		"checkout/pay":                a.Checkout.Pay,
-		"checkout/expire":             a.Checkout.Expire,
-		"checkout/deactivate":         a.Checkout.Deactivate,
+		"transactions/pay":             a.Transactions.Pay,
+		"transactions/expire":          a.Transactions.Expire,
+		"transactions/refuse":          a.Transactions.Refuse,
+		"transactions/cancel":          a.Transactions.Cancel,
+		"transactions/chargeback":      a.Transactions.Chargeback,
+		"transactions/settle-for":      func(id string) error { return a.Transactions.SettleFor(id, arg.Amount) },
+		"transactions/challenge/pass":  a.Transactions.PassChallenge,
+		"transactions/challenge/fail":  a.Transactions.FailChallenge,
+		"transactions/dispute/open":    a.Transactions.OpenDispute,
+		"transactions/dispute/contest": a.Transactions.ContestDispute,
+		"transactions/dispute/lose":    a.Transactions.LoseDispute,
+		"transactions/dispute/win":     a.Transactions.WinDispute,
+		"transfers/analyse":            a.Transfers.Analyse,
+		"transfers/process":            a.Transfers.Process,
+		"transfers/settle":             a.Transfers.Settle,
+		"transfers/fail":               a.Transfers.Fail,
+		"subscriptions/authorize":      a.Subscriptions.Authorize,
+		"subscriptions/reject":         a.Subscriptions.Reject,
+		"subscriptions/revoke":         a.Subscriptions.Revoke,
+		"subscriptions/fail-next":      func(id string) error { return a.Subscriptions.FailNextCharges(id, arg.Count) },
+		"checkout/begin":               a.Checkout.Begin,
+		"checkout/pay":                 a.Checkout.Pay,
+		"checkout/expire":              a.Checkout.Expire,
+		"checkout/deactivate":          a.Checkout.Deactivate,
 	}
 }
 

@@ -125,6 +125,14 @@ func TestControlsOfEachResource(t *testing.T) {
 		assert.Equal(t, tc.id, data["id"], tc.actions)
 		assert.Equal(t, tc.want, data["status"], tc.actions)
 	}
+	live := plane{t: t, gw: disputes(t)}
+	listed, err := live.gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{Statuses: []gateway.TransactionStatus{gateway.TransactionMED}})
+	require.NoError(t, err)
+	require.Len(t, listed.Items, 1)
+	for _, step := range [][2]string{{"contest", "in_protest"}, {"win", "paid"}, {"open", "med"}, {"lose", "pre_chargedback"}} {
+		data := do[object](live, http.MethodPost, "/transactions/"+listed.Items[0].ID+"/dispute/"+step[0], "")
+		assert.Equal(t, step[1], data["status"], step[0])
+	}
 	id := automatic()
 	do[object](p, http.MethodPost, "/subscriptions/"+id+"/fail-next", `{"count":2}`)
 	for _, want := range []string{"incomplete", "incomplete", "active"} {
@@ -330,7 +338,7 @@ func TestWebhooksByCall(t *testing.T) {
 	status, _ = p.call(http.MethodPost, "/deliveries/release", `{"ids":["dlv_1"]}`)
 	assert.Equal(t, http.StatusConflict, status)
 
-	assert.Equal(t, true, do[object](p, http.MethodPost, "/endpoints/ep_1/rotate", `{"secret":"new"}`)["signed"])
+	assert.Equal(t, true, do[object](p, http.MethodPost, "/endpoints/ep_1/rotate", `{"secret":"whsec_new_0001"}`)["signed"])
 	assert.Equal(t, "ep_1", do[object](p, http.MethodDelete, "/endpoints/ep_1", "")["id"])
 	status, _ = p.call(http.MethodDelete, "/endpoints/ep_1", "")
 	assert.Equal(t, http.StatusNotFound, status)
@@ -625,7 +633,7 @@ func TestAuthenticationOfTheControlPlane(t *testing.T) {
 		assert.Equal(t, http.StatusOK, resp.StatusCode, "%s needs no credential", path)
 	}
 	resp := plane{t: t, gw: gw}.raw(http.MethodPut, "/endpoints", "") //nolint:bodyclose // closed by its Cleanup
-	assert.Equal(t, "POST, GET", resp.Header.Get("Allow"))
+	assert.Equal(t, "GET, HEAD, POST", resp.Header.Get("Allow"))
 	status, v := plane{t: t, gw: gw}.call(http.MethodGet, "/", "")
 	assert.Equal(t, http.StatusNotFound, status)
 	assert.Contains(t, v["detail"], "/__mock/openapi-control.json", "it says where the calls are described")
@@ -674,4 +682,25 @@ func TestTheGuideHasEveryControlCall(t *testing.T) {
 		shown = append(shown, row[1])
 	}
 	assert.ElementsMatch(t, mockserver.ControlCalls(mockserver.Run(t)), shown)
+}
+
+// A health check by HEAD, and any other HEAD, gets what GET would.
+func TestHeadOfEachCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	p := plane{t: t, gw: gw}
+	for _, call := range mockserver.ControlCalls(gw) {
+		method, path, _ := strings.Cut(call, " /__mock")
+		resp := p.raw(http.MethodHead, strings.NewReplacer("{", "", "}", "").Replace(path), "") //nolint:bodyclose // closed by its Cleanup
+		if method == http.MethodGet {
+			assert.NotEqual(t, http.StatusMethodNotAllowed, resp.StatusCode, path)
+		}
+	}
+	resp := p.raw(http.MethodHead, "/health", "") //nolint:bodyclose // closed by its Cleanup
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Empty(t, text)
+	resp = p.raw(http.MethodPut, "/health", "") //nolint:bodyclose // closed by its Cleanup
+	assert.Equal(t, "GET, HEAD", resp.Header.Get("Allow"))
 }

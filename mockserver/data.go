@@ -151,7 +151,10 @@ func (s *Server) openData(path string) error {
 		}
 		return n > 0
 	})
-	if err := s.resume(file, last); err != nil {
+	if err = s.store.Check(last); err == nil {
+		err = s.resume(file, last)
+	}
+	if err != nil {
 		return errors.Join(err, file.Close())
 	}
 	return nil
@@ -168,12 +171,15 @@ func (s *Server) replay(e entry) error {
 	case e.Commit != nil:
 		return s.replayCommit(*e.Commit, e.Deliveries)
 	case e.Endpoints != nil:
+		if err := e.Endpoints.Check(); err != nil {
+			return err
+		}
 		s.sender.LoadEndpoints(*e.Endpoints)
 	case e.Delivery != nil:
-		s.sender.LoadDelivery(*e.Delivery)
+		e.Deliveries = append(e.Deliveries, *e.Delivery)
 	}
-	for _, d := range e.Deliveries {
-		s.sender.LoadDelivery(d)
+	if err := s.loadDeliveries(e.Deliveries); err != nil {
+		return err
 	}
 	s.clock.Add(e.Timers...)
 	return nil
@@ -190,10 +196,22 @@ func (s *Server) replayCommit(c store.Commit, deliveries []deliver.SavedDelivery
 		return err
 	}
 	if len(c.Change.Events) > 0 {
+		for _, d := range deliveries {
+			if err := d.Check(); err != nil {
+				return err
+			}
+		}
 		s.sender.LoadPosting(c.Account, c.Change.Events, deliveries)
 		return nil
 	}
-	for _, d := range deliveries { // of an earlier release
+	return s.loadDeliveries(deliveries) // of an earlier release
+}
+
+func (s *Server) loadDeliveries(list []deliver.SavedDelivery) error {
+	for _, d := range list {
+		if err := d.Check(); err != nil {
+			return err
+		}
 		s.sender.LoadDelivery(d)
 	}
 	return nil

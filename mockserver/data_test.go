@@ -224,3 +224,38 @@ func TestASecondCloseDoesNothing(t *testing.T) {
 	require.NoError(t, gw.Close())
 	require.NoError(t, gw.Close())
 }
+
+// With a seed, a test that begins with a reset gets the ids of its first run, also after a
+// restart from the data file.
+func TestIDsRepeatAfterAReset(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data")
+	opts := []mockserver.Option{mockserver.WithSeed(7), mockserver.WithDataFile(path)}
+	gw, err := mockserver.New(opts...)
+	require.NoError(t, err)
+	run := func() (ids []string) {
+		do[any](plane{t: t, gw: gw}, http.MethodPost, "/reset", "")
+		for _, ref := range []string{"a", "b"} {
+			tx, err := gw.Client().Transactions.Create(t.Context(), order(ref))
+			require.NoError(t, err)
+			ids = append(ids, tx.ID)
+		}
+		for _, d := range gw.Webhooks.Deliveries() {
+			ids = append(ids, d.EventID)
+		}
+		return ids
+	}
+	first := run()
+	require.Greater(t, len(first), 3)
+	assert.Equal(t, first, run())
+	do[any](plane{t: t, gw: gw}, http.MethodPost, "/reset", "")
+	require.NoError(t, gw.Close())
+	gw, err = mockserver.New(opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = gw.Close() })
+	assert.Equal(t, first, run())
+
+	gw = mockserver.Run(t)
+	first = run()
+	assert.NotEqual(t, first, run(), "without a seed, no id repeats")
+}

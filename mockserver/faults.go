@@ -18,7 +18,7 @@ import (
 type Fault struct{ fault faults.Fault }
 
 // Status returns an error without executing the request. The body is a problem;
-// see [Fault.CodedBody].
+// see [Fault.CodedBody] and [Fault.TitledBody].
 func Status(status int) Fault { return Fault{faults.Fault{Kind: faults.Status, Status: status}} }
 
 // Latency delays the response, in wall time.
@@ -95,6 +95,13 @@ func (f Fault) RetryAfter(d time.Duration) Fault {
 // digits and underscores is accepted too.
 func (f Fault) Code(code string) Fault {
 	f.fault.Code = code
+	return f
+}
+
+// TitledBody gives the response of [Status] a problem whose title is its code, such as
+// PAYMENT_BLOCKED, and that has no other code, as some rejections of live gateways.
+func (f Fault) TitledBody() Fault {
+	f.fault.Body = faults.BodyTitled
 	return f
 }
 

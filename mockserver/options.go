@@ -14,6 +14,8 @@ import (
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -65,6 +67,7 @@ type settings struct {
 	noConsole   bool
 	autoPay     time.Duration
 	fee         int64
+	settled     int64 // in hundredths of a percent; 0 means all
 	opening     int64
 	memory      int64
 	secret      gateway.Secret
@@ -72,7 +75,14 @@ type settings struct {
 	dataFile    string
 	seedFile    string
 	allowHosts  []string
+	publicURL   string
+	origins     []string      // whose scripts may read responses
 	bodyTimeout time.Duration // 0 means the gate's default
+
+	webhookTimeout time.Duration   // 0 means the sender's default
+	retries        []time.Duration // nil means the sender's default
+	pauseAfter     int
+	anyCertificate bool
 
 	endpoint       string
 	endpointSecret gateway.Secret
@@ -94,8 +104,14 @@ func (c settings) check() error {
 		return errors.New("mockserver: WithAutoPay: a delay can't be negative")
 	case c.memory < 0:
 		return errors.New("mockserver: WithMemoryLimit: a limit can't be negative")
+	case c.webhookTimeout < 0:
+		return errors.New("mockserver: WithWebhookTimeout: a limit can't be negative")
+	case c.pauseAfter < 0:
+		return errors.New("mockserver: WithEndpointPause: a number of failures can't be negative")
 	case c.mistake != nil:
 		return c.mistake
+	case c.settled != 0 && !c.dialect.Live(spec.D24):
+		return errors.New("mockserver: WithSettledPercent: only the live dialect reports what it settles as the amount")
 	case c.environment > Production:
 		return errors.New("mockserver: WithEnvironment: neither Sandbox nor Production")
 	case c.speed < 0 || c.speed > clock.MaxSpeed || math.IsNaN(c.speed):
@@ -105,6 +121,20 @@ func (c settings) check() error {
 	case c.start.UTC().Year() < 1970 || c.start.UTC().Year() > clock.LastYear:
 		return fmt.Errorf("mockserver: WithStart: the clock starts between the years 1970 and %d", clock.LastYear)
 	}
+	if err := gate.CheckOrigins(c.origins); err != nil {
+		return fmt.Errorf("mockserver: WithCORS: %w", err)
+	}
+	if c.publicURL != "" {
+		if err := deliver.CheckURL(c.publicURL); err != nil {
+			return fmt.Errorf("mockserver: WithPublicURL: %w", err)
+		}
+	}
+	if err := deliver.CheckSecret(c.secret); err != nil {
+		return fmt.Errorf("mockserver: WithWebhookSecret: %w", err)
+	}
+	if err := deliver.CheckSecret(c.endpointSecret); err != nil {
+		return fmt.Errorf("mockserver: WithEndpoint: %w", err)
+	}
 	if err := deliver.CheckHeaders(c.headers); err != nil {
 		return fmt.Errorf("mockserver: WithSignatureHeaders: %w", err)
 	}
@@ -113,6 +143,7 @@ func (c settings) check() error {
 
 // WithSeed makes ids and codes deterministic: the same seed and the same calls
 // in the same order return the same bytes. Without it they are random.
+// After a reset, an account begins with its first ids again.
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = &seed } }
 
 // WithStart sets the start of the virtual clock, between the years 1970 and
@@ -136,7 +167,7 @@ func WithDialect(d Dialect) Option {
 
 // WithProfile makes the gateway behave like a gateway that package
 // gatewayprobe has probed, in the rows of docs/assumptions.md that belong to
-// the dialects, and in its fee. It ignores the other rows, which
+// the dialects, in its fee and in what it settles. It ignores the other rows, which
 // [gatewayprobe.Profile.NotReproduced] lists. Later options can override these
 // settings.
 func WithProfile(p gatewayprobe.Profile) Option {
@@ -145,7 +176,7 @@ func WithProfile(p gatewayprobe.Profile) Option {
 		if err != nil {
 			s.mistake = fmt.Errorf("mockserver: WithProfile: %w", err)
 		}
-		s.dialect, s.lenient, s.fee = set.Dialect, set.Lenient, set.Fee
+		s.dialect, s.lenient, s.fee, s.settled = set.Dialect, set.Lenient, set.Fee, set.Settled
 	}
 }
 
@@ -172,6 +203,21 @@ func WithAutoPay(d time.Duration) Option { return func(s *settings) { s.autoPay 
 // WithFee sets the gateway's fee for every payment, in cents; default 0.
 func WithFee(cents int64) Option { return func(s *settings) { s.fee = cents } }
 
+// WithSettledPercent makes the gateway report in the amount of every transaction what
+// it settles, as some live gateways do: that percentage of the amount that the buyer is
+// charged, rounded down to whole cents, from the create on. base_price and paid_amount
+// have what the buyer is charged, and payments, refunds, fees and the balance count
+// from that. The percentage is above 0 and below 100, with at most two decimals, and
+// needs the live dialect. [Transactions.SettleFor] sets the amount of one transaction.
+func WithSettledPercent(percent float64) Option {
+	return func(s *settings) {
+		s.settled = int64(math.Round(percent * 100))
+		if s.settled <= 0 || s.settled >= engine.WholeShare || math.Abs(percent*100-float64(s.settled)) > 1e-6 {
+			s.mistake = errors.New("mockserver: WithSettledPercent: the percentage must be above 0 and below 100, with at most two decimals")
+		}
+	}
+}
+
 // WithOpeningBalance sets the balance of a new account, in cents; default 0.
 func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.opening = cents } }
 
@@ -183,7 +229,9 @@ func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.openi
 func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory = bytes } }
 
 // WithWebhookSecret sets the secret that signs the webhooks of
-// [Webhooks.Send]; default whsec_mock.
+// [Webhooks.Send]; default whsec_mock. Like every secret of an endpoint, it must be
+// one that a [webhook.Receiver] accepts: at least 8 characters, without quotes or
+// white space around it.
 func WithWebhookSecret(secret gateway.Secret) Option { return func(s *settings) { s.secret = secret } }
 
 // WithRealtime lets the clock run: speed is how many of its seconds pass per
@@ -198,10 +246,38 @@ func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = s
 func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = path } }
 
 // WithEndpoint delivers the events of every account to a URL, signed with the
-// secret unless it is empty.
+// secret unless it is empty; see [WithWebhookSecret] for secrets.
 func WithEndpoint(url string, secret gateway.Secret) Option {
 	return func(s *settings) { s.endpoint, s.endpointSecret = url, secret }
 }
+
+// WithWebhookTimeout sets how long a receiver may take to respond, in wall time; default
+// 10 seconds. The clock's Advance waits as long behind each attempt to a receiver that
+// hangs.
+func WithWebhookTimeout(d time.Duration) Option {
+	return func(s *settings) { s.webhookTimeout = d }
+}
+
+// WithWebhookRetries sets the times of the retries of a failed delivery, after the first
+// attempt, on the virtual clock: at most 100, in increasing order and within 365 days.
+// None means that a delivery is attempted once. The default is that of [Webhooks].
+func WithWebhookRetries(after ...time.Duration) Option {
+	return func(s *settings) {
+		s.retries = append([]time.Duration{}, after...)
+		if err := deliver.CheckRetries(after); err != nil {
+			s.mistake = fmt.Errorf("mockserver: WithWebhookRetries: %w", err)
+		}
+	}
+}
+
+// WithEndpointPause pauses a registered receiver after that many attempts in a row have
+// failed, as some gateways do: what happens meanwhile is not sent later, and earlier
+// deliveries continue. [Webhooks.ResumeEndpoint] resumes it. The default, 0, pauses none.
+func WithEndpointPause(failures int) Option { return func(s *settings) { s.pauseAfter = failures } }
+
+// WithAnyCertificate accepts the TLS certificate of every receiver of webhooks, such as a
+// self-signed one.
+func WithAnyCertificate() Option { return func(s *settings) { s.anyCertificate = true } }
 
 // WithSignatureHeaders sets the names of the signature headers of webhooks, if
 // your gateway's operator has changed them; an empty name means the default,
@@ -218,3 +294,18 @@ func WithSignatureHeaders(names webhook.HeaderNames) Option {
 func WithAllowedHosts(names ...string) Option {
 	return func(s *settings) { s.allowHosts = append(s.allowHosts, names...) }
 }
+
+// WithCORS lets scripts of web pages call the gateway from other origins, such as
+// "http://localhost:5173", and read its responses; "*" is every origin. Pages of the listed
+// origins may also use the control plane, those that only "*" allows may not. The default
+// is none. A live gateway allows no pages: a secret key doesn't belong in a browser.
+func WithCORS(origins ...string) Option {
+	return func(s *settings) { s.origins = append(s.origins, origins...) }
+}
+
+// WithPublicURL sets the address at which buyers reach the server, such as
+// "https://gateway.test:8443": those of checkout links begin with it. Without it
+// they begin with the address that the client used, or with that in the headers
+// X-Forwarded-Host and X-Forwarded-Proto of a proxy, if [WithAllowedHosts]
+// allows its host name.
+func WithPublicURL(url string) Option { return func(s *settings) { s.publicURL = url } }

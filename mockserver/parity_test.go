@@ -21,6 +21,11 @@ func callsOf() map[string]string {
 		"Transactions.Refuse":           "POST /transactions/x/refuse",
 		"Transactions.Cancel":           "POST /transactions/x/cancel",
 		"Transactions.Chargeback":       "POST /transactions/x/chargeback",
+		"Transactions.OpenDispute":      "POST /transactions/x/dispute/open",
+		"Transactions.ContestDispute":   "POST /transactions/x/dispute/contest",
+		"Transactions.LoseDispute":      "POST /transactions/x/dispute/lose",
+		"Transactions.WinDispute":       "POST /transactions/x/dispute/win",
+		"Transactions.SettleFor":        "POST /transactions/x/settle-for",
 		"Transactions.PassChallenge":    "POST /transactions/x/challenge/pass",
 		"Transactions.FailChallenge":    "POST /transactions/x/challenge/fail",
 		"Transfers.Analyse":             "POST /transfers/x/analyse",
@@ -75,6 +80,9 @@ func callsOf() map[string]string {
 		"Requests.Clear":      "DELETE /requests",
 
 		"Server.Wait":      "POST /deliveries/wait",
+		"Account.Wait":     "POST /deliveries/wait",
+		"Account.Events":   "GET /events",
+		"Account.Client":   "in memory",
 		"Server.Events":    "GET /events",
 		"Server.Down":      "POST /down",
 		"Server.Up":        "POST /up",
@@ -107,6 +115,7 @@ func TestEachControlHasACall(t *testing.T) {
 	}
 	server := reflect.TypeFor[mockserver.Server]()
 	add("Server", reflect.PointerTo(server))
+	add("Account", reflect.TypeFor[*mockserver.Account]())
 	for field := range server.Fields() {
 		if field.IsExported() {
 			add(field.Name, field.Type)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -13,8 +12,7 @@ import (
 type scope struct {
 	store   *store.Store
 	account gateway.Secret // its key; empty for every account
-	events  *events.Hub
-	dry     bool // tests whether a control would be rejected, and changes nothing
+	dry     bool           // tests whether a control would be rejected, and changes nothing
 }
 
 // with returns the account that has the control's resource or, if none has it,
@@ -25,10 +23,7 @@ func (s scope) with(control string, has func(*store.Data) bool) *store.Account {
 	if s.dry {
 		return a.DryRun()
 	}
-	if s.events.Listening() {
-		a = a.CausedBy(store.Cause{Text: "control " + control})
-	}
-	return a
+	return a.CausedBy(store.Cause{Text: "control " + control})
 }
 
 func (s scope) find(has func(*store.Data) bool) *store.Account {

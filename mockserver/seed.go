@@ -92,7 +92,7 @@ func (s *Server) seed(name string, text []byte, account string) (map[string]stri
 	if len(text) > maxSeed {
 		return nil, fmt.Errorf("the seed file is longer than %d MiB", maxSeed>>20)
 	}
-	if err := s.Wait(context.Background()); err != nil {
+	if err := s.settle(); err != nil {
 		return nil, err
 	}
 	before, err := s.snapshot()
@@ -157,9 +157,9 @@ func (s *Server) world(account string) seed.World {
 		Account: account,
 		Env: engine.Env{
 			Dialect: s.settings.dialect, Sandbox: s.settings.environment == Sandbox, IDs: ids.New(),
-			AutoPay: s.settings.autoPay, Fee: s.settings.fee,
+			AutoPay: s.settings.autoPay, Fee: s.settings.fee, Settled: s.settings.settled,
 		},
-		Variant: spec.Variant{Dialect: s.settings.dialect, Lenient: s.settings.lenient, LoopbackHTTP: true},
+		Variant: spec.Variant{Dialect: s.settings.dialect, Lenient: s.settings.lenient, LoopbackHTTP: true, LocalHTTP: true},
 	}
 }
 
@@ -188,7 +188,7 @@ func (s *Server) takeOver(before, after snapshot) error {
 			after.Clock.Timers = append(after.Clock.Timers, t)
 		}
 	}
-	return s.replace(after, "seed")
+	return s.replace(after, "seed", func() {})
 }
 
 func isDelivery(t clock.Timer) bool { return t.Kind == deliver.TimerKind }

@@ -215,6 +215,19 @@ func TestASeedFileWithManyFaultsNamesThemInTheOrderOfItsLines(t *testing.T) {
 	assert.Contains(t, lines[2], "shop.json:5:41: subscriptions[0].amount: ")
 }
 
+// Some editors begin a file with a byte order mark.
+func TestASeedFileMayBeginWithAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(sampleSeed)
+	require.NoError(t, err)
+	gw := mockserver.Run(t)
+	ids, err := gw.Seed(strings.NewReader("\uFEFF" + string(text)))
+	require.NoError(t, err)
+	assert.NotEmpty(t, ids)
+	_, err = gw.Seed(strings.NewReader("\uFEFF{\"shop\":1}"))
+	require.ErrorContains(t, err, "seed:1:2: shop: is unknown")
+}
+
 func TestSeedingSendsWebhooksOnlyIfAsked(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{false, true} {
@@ -307,7 +320,8 @@ func TestSeedingByCall(t *testing.T) {
 	assert.Contains(t, v["detail"], "seed:2:14: customers[0].email: ")
 }
 
-// A seed file is applied completely or not at all.
+// A seed file is applied completely or not at all, and creates only what a snapshot may
+// contain.
 func FuzzSeed(f *testing.F) {
 	sample, err := os.ReadFile(sampleSeed)
 	require.NoError(f, err)
@@ -321,11 +335,13 @@ func FuzzSeed(f *testing.F) {
 		defer func() { require.NoError(t, gw.Close()) }()
 		before, err := gw.Snapshot()
 		require.NoError(t, err)
-		if _, err := gw.Seed(bytes.NewReader(text)); err == nil {
-			return
-		}
+		_, seedErr := gw.Seed(bytes.NewReader(text))
 		after, err := gw.Snapshot()
 		require.NoError(t, err)
+		if seedErr == nil {
+			require.NoError(t, gw.Restore(after), "what a seed file creates can be restored")
+			return
+		}
 		require.Equal(t, string(before), string(after))
 	})
 }

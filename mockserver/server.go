@@ -91,14 +91,15 @@ func New(opts ...Option) (*Server, error) {
 		Speed:        cfg.speed,
 		Fire:         s.fire,
 		StillApplies: s.stillApplies,
-		Settle:       s.Wait,
+		Settle:       func(ctx context.Context) error { return s.sender.Settle(ctx) },
 		Refuse:       refuseInside,
 		Moved:        s.emitClock,
 	})
 	s.faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64()), Events: s.events} //nolint:gosec // chooses which request fails
 	webhooks := deliver.Config{
 		Clock: s.clock, Wall: time.Now, InjectFault: s.faults.ForWebhook, Headers: cfg.headers, Memory: s.memory,
-		Events: s.events,
+		Events: s.events, Dialect: cfg.dialect,
+		Timeout: cfg.webhookTimeout, Retries: cfg.retries, PauseAfter: cfg.pauseAfter, AnyCertificate: cfg.anyCertificate,
 	}
 	if cfg.dataFile != "" {
 		webhooks.Persist, webhooks.Paused = s.data.persistWebhooks, true
@@ -113,9 +114,12 @@ func New(opts ...Option) (*Server, error) {
 		Sandbox: cfg.environment == Sandbox,
 		AutoPay: cfg.autoPay,
 		Fee:     cfg.fee,
+		Settled: cfg.settled,
 		Opening: cfg.opening,
 		Memory:  s.memory,
 		Events:  s.events,
+		// The journal is made below, before anything is committed.
+		Requests: func() uint64 { return s.journal.Total() },
 	})
 	s.store.Account(s.Key()) // reserves the default account's memory, even if other keys are used first
 	s.assemble(s.api(cfg.dialect, s.requestIDs))
@@ -167,13 +171,17 @@ func (s *Server) api(dialect spec.Dialect, requestIDs *ids.Source) *httpapi.API 
 		Lenient:     s.settings.lenient,
 		Production:  s.settings.environment == Production,
 		BasicTokenX: s.settings.basicTokenX,
+		PublicURL:   s.settings.publicURL,
+		Hosts:       s.settings.allowHosts,
 		Events:      s.events,
 	})
 }
 
 // assemble puts the journal and the faults in front of the API.
 func (s *Server) assemble(api *httpapi.API) {
-	pages := hosted.New(hosted.Config{Store: s.store, Now: s.clock.Now, ServeAs: api.ServeAs, Dialect: s.settings.dialect})
+	pages := hosted.New(hosted.Config{
+		Store: s.store, Now: s.clock.Now, ServeAs: api.ServeAs, Dialect: s.settings.dialect, Console: s.consolePath(),
+	})
 	operation := func(r *http.Request) string { return cmp.Or(hosted.Operation(r), api.Operation(r)) }
 	account := func(r *http.Request) string {
 		if hosted.Serves(r) {
@@ -203,7 +211,7 @@ func (s *Server) assemble(api *httpapi.API) {
 		Strict:      admin.Serves,
 		Rejected:    s.emitForeign,
 		BodyTimeout: s.settings.bodyTimeout,
-		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Next: gate.CORS(s.settings.origins, gate.Decoded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if browsers != nil && console.Serves(r) {
 				browsers.ServeHTTP(w, r)
 				return
@@ -223,7 +231,7 @@ func (s *Server) assemble(api *httpapi.API) {
 				return
 			}
 			gateway.ServeHTTP(w, r)
-		}),
+		}))),
 	}
 }
 
@@ -331,7 +339,7 @@ func (s *Server) Account(key string) *Account { return s.account(key, false) }
 // report which would be rejected.
 func (s *Server) account(key string, dry bool) *Account {
 	secret := gateway.NewSecret(key)
-	of := scope{store: s.store, account: secret, events: s.events, dry: dry}
+	of := scope{store: s.store, account: secret, dry: dry}
 	return &Account{
 		Transactions:  Transactions{of},
 		Transfers:     Transfers{of},
@@ -346,7 +354,7 @@ func (s *Server) account(key string, dry bool) *Account {
 	}
 }
 
-// Account has the controls of one account: the actions of payers, banks and
+// Account controls one account: the actions of payers, banks and
 // issuers, while the merchant acts through the API.
 type Account struct {
 	Transactions  Transactions
@@ -378,9 +386,11 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	return "http://" + l.Addr().String(), nil
 }
 
-// Close ends Listen and cancels running deliveries and requests.
+// Close ends Listen and cancels running deliveries and requests, also those in
+// memory that wait in a fault.
 func (s *Server) Close() error {
 	s.clock.Close()
+	s.faults.Close()
 	s.sender.Close()
 	defer s.events.Close() // events until then are still reported
 	s.mu.Lock()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 func order(ref string) gateway.TransactionParams {
@@ -181,6 +182,51 @@ func TestHostsOfTests(t *testing.T) {
 	assert.Equal(t, http.StatusMisdirectedRequest, get(rebound, "http://evil.test"))
 }
 
+// The settled amount is in every response and webhook; the buyer pays, and the
+// merchant refunds, what was charged.
+func TestWhatIsSettledIsReported(t *testing.T) {
+	t.Parallel()
+	for _, percent := range []float64{0, -1, 100, 19.275, math.NaN(), math.Inf(1)} {
+		_, err := mockserver.New(mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(percent))
+		require.ErrorContains(t, err, "WithSettledPercent", "%v", percent)
+	}
+	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27))
+	client := gw.Client()
+	for cents, reported := range map[int64]int64{19800: 3815, 12700: 2447, 3: 1, 1: 1, 100_000_000: 19_270_000} {
+		o := order(fmt.Sprint("order-", cents))
+		o.Amount = cents
+		made, err := client.Transactions.Create(t.Context(), o)
+		require.NoError(t, err, cents)
+		require.NoError(t, gw.Transactions.Pay(made.ID))
+		read, err := client.Transactions.Get(t.Context(), made.ID)
+		require.NoError(t, err)
+		page, err := client.Transactions.List(t.Context(), gateway.TransactionListParams{Limit: 1})
+		require.NoError(t, err)
+		for _, got := range [][]int64{
+			{made.Amount, made.BasePrice}, {read.Amount, read.BasePrice}, {page.Items[0].Amount, page.Items[0].BasePrice},
+		} {
+			assert.Equal(t, []int64{reported, cents}, got)
+		}
+		assert.Equal(t, []int64{cents, cents}, []int64{made.Charged(), read.PaidAmount})
+		require.NoError(t, gw.Wait(t.Context()))
+		for _, d := range gw.Webhooks.Deliveries() {
+			if d.ResourceID != made.ID {
+				continue
+			}
+			e, err := webhook.Parse(d.Body)
+			require.NoError(t, err)
+			typed, err := e.Transaction()
+			require.NoError(t, err)
+			data, paid := typed.Data, int64(0)
+			if e.Kind == webhook.TransactionPaid {
+				paid = cents
+			}
+			assert.Equal(t, []int64{reported, cents, paid, cents}, []int64{data.Amount, data.BasePrice, data.PaidAmount, data.Charged()}, "%s", d.Body)
+		}
+	}
+	assert.Error(t, mockserver.Run(t).Transactions.SettleFor("x", 1))
+}
+
 func TestRejectedOptions(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]mockserver.Option{
@@ -196,6 +242,14 @@ func TestRejectedOptions(t *testing.T) {
 		"too fast":    mockserver.WithRealtime(2e6),
 		"a port":      mockserver.WithAllowedHosts("gateway.test:80"),
 		"no host":     mockserver.WithAllowedHosts(""),
+		"a secret":    mockserver.WithWebhookSecret(gateway.NewSecret("whsec_1")),
+		"another":     mockserver.WithEndpoint("https://shop.test/", gateway.NewSecret("\"whsec_test_1\"")),
+		"timeout":     mockserver.WithWebhookTimeout(-1),
+		"retries":     mockserver.WithWebhookRetries(time.Hour, time.Minute),
+		"late retry":  mockserver.WithWebhookRetries(366 * 24 * time.Hour),
+		"pause":       mockserver.WithEndpointPause(-1),
+		"an origin":   mockserver.WithCORS("localhost:80"),
+		"settled":     mockserver.WithSettledPercent(19.27), // in the document dialect
 	} {
 		_, err := mockserver.New(option)
 		require.Error(t, err, name)

@@ -1,7 +1,6 @@
 package mockserver
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,15 +35,16 @@ type snapshot struct {
 
 // Snapshot returns the state of the gateway: accounts, clock, timers, webhooks
 // and their receivers, and the state of the id generators, but not the journal,
-// the faults or in-memory handlers. It waits for deliveries; no request may be
-// running.
+// the faults or in-memory handlers. It waits for deliveries, at most for 5
+// seconds: attempts that still run are repeated by the server that restores the
+// snapshot. No request may be running.
 //
 // The bytes are a file: a JSON object with its format, version and checksum,
 // which [Server.Restore], the control plane (PUT /__mock/snapshot) and the
 // console of another process load. It contains API keys and webhook secrets in
 // plain text.
 func (s *Server) Snapshot() ([]byte, error) {
-	if err := s.Wait(context.Background()); err != nil {
+	if err := s.settle(); err != nil {
 		return nil, err
 	}
 	snap, err := s.snapshot()
@@ -93,7 +93,9 @@ func (s *Server) snapshotAt(then func()) (snap snapshot, err error) {
 // and environment: the same calls then give the same responses, and with a seed the
 // same ids and webhooks. Its error matches [ErrSnapshot] if the snapshot is
 // damaged, has a different version, dialect or environment, or exceeds the
-// memory limit. If it fails, nothing has changed. No request may be running.
+// memory limit. If it fails, nothing has changed. It waits for deliveries like
+// [Server.Snapshot], and aborts those that still run, with the requests that wait in
+// a fault. No other request may be running.
 func (s *Server) Restore(b []byte) error {
 	file, err := snapfile.Open(b)
 	if err != nil {
@@ -106,7 +108,7 @@ func (s *Server) Restore(b []byte) error {
 	if err := json.Unmarshal(file.State, &snap); err != nil { //nolint:musttag // an internal format: its names are those of the records
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	return s.replace(snap, "restore")
+	return s.replace(snap, "restore", func() { s.faults.Abort("") })
 }
 
 // speaks returns an error unless a file is from a server with the same dialect
@@ -124,12 +126,13 @@ func (s *Server) speaks(file snapfile.File) error {
 }
 
 // replace replaces the gateway's state with a snapshot, or changes nothing.
-// cause is reported in events.
-func (s *Server) replace(snap snapshot, cause string) error {
+// cause is reported in events. begin is called once the snapshot is accepted.
+func (s *Server) replace(snap snapshot, cause string, begin func()) error {
 	if err := s.accepts(snap); err != nil {
 		return err
 	}
-	if err := s.Wait(context.Background()); err != nil {
+	begin()
+	if err := s.settle(); err != nil {
 		return err
 	}
 	before, err := s.snapshot()
@@ -164,6 +167,11 @@ func (s *Server) accepts(snap snapshot) error {
 	case snap.Environment != s.settings.environment:
 		return fmt.Errorf("%w: its environment is %s, and this gateway's is %s", ErrSnapshot, snap.Environment, s.settings.environment)
 	}
+	for _, err := range []error{snap.Clock.Check(), snap.Webhooks.Check()} {
+		if err != nil {
+			return fmt.Errorf("%w: it is damaged: %w", ErrSnapshot, err)
+		}
+	}
 	return nil
 }
 
@@ -179,12 +187,13 @@ func (s *Server) load(snap snapshot) (err error) {
 		return err
 	}
 	if err := s.requestIDs.UnmarshalBinary(snap.RequestIDs); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: RequestIDs: %w", ErrSnapshot, err)
 	}
-	if err := s.store.Restore(snap.Store); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	if err := s.store.Restore(snap.Store, snap.Clock.Now); err != nil {
+		return fmt.Errorf("%w: it is damaged: %w", ErrSnapshot, err)
 	}
-	return s.sender.Load(snap.Webhooks)
+	s.sender.Load(snap.Webhooks)
+	return nil
 }
 
 // stored returns the form of a dialect in snapshots: a mixture is stored by

@@ -114,6 +114,8 @@ func TestRestoreRejectsDamagedSnapshots(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, text, string(now), "a rejected restore changes nothing")
 	}
+	require.NoError(t, gw.Restore([]byte("\uFEFF"+text)), "a byte order mark is skipped")
+	require.ErrorContains(t, gw.Restore([]byte("\uFEFF")), "it is empty")
 }
 
 func replace(text, from, to string) string { return strings.Replace(text, from, to, 1) }
@@ -134,7 +136,7 @@ func TestASnapshotThroughAFileIsTheSameServer(t *testing.T) {
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
 		options := []mockserver.Option{mockserver.WithSeed(5), mockserver.WithDialect(dialect)}
 		gw := mockserver.Run(t, options...)
-		_, err := gw.Webhooks.AddEndpoint(mockserver.Endpoint{URL: "http://shop.test/hooks", Secret: gateway.NewSecret("whsec_1")})
+		_, err := gw.Webhooks.AddEndpoint(mockserver.Endpoint{URL: "http://shop.test/hooks", Secret: gateway.NewSecret("whsec_test_1")})
 		require.NoError(t, err)
 		down := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 		gw.Webhooks.ServeHost("shop.test", down) // every delivery is tried again later

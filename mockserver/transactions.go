@@ -24,9 +24,46 @@ func (t Transactions) Refuse(id string) error { return t.do("transactions/refuse
 // Cancel cancels a pending transaction.
 func (t Transactions) Cancel(id string) error { return t.do("transactions/cancel", id, engine.Cancel) }
 
-// Chargeback simulates an issuer that charges back a card payment.
+// Chargeback simulates an issuer that charges back a card payment. It also returns
+// a Pix payment at once whose dispute was lost.
 func (t Transactions) Chargeback(id string) error {
 	return t.do("transactions/chargeback", id, engine.Chargeback)
+}
+
+// OpenDispute simulates the bank of a deceived payer that disputes a Pix payment
+// under the special refund mechanism (MED), up to 80 days after the payment: the
+// state is med. It sends no webhook, and only the live dialect has the state.
+func (t Transactions) OpenDispute(id string) error {
+	return t.do("transactions/dispute/open", id, engine.OpenDispute)
+}
+
+// ContestDispute simulates a merchant who contests a dispute: the state is
+// in_protest.
+func (t Transactions) ContestDispute(id string) error {
+	return t.do("transactions/dispute/contest", id, engine.ContestDispute)
+}
+
+// LoseDispute decides a dispute for the payer: the state is pre_chargedback, and a
+// day later chargedback.
+func (t Transactions) LoseDispute(id string) error {
+	return t.do("transactions/dispute/lose", id, engine.LoseDispute)
+}
+
+// WinDispute decides a dispute for the merchant: the payment has its earlier state
+// again.
+func (t Transactions) WinDispute(id string) error {
+	return t.do("transactions/dispute/win", id, engine.WinDispute)
+}
+
+// SettleFor makes the gateway report cents as the amount of a transaction, as live
+// gateways do that report what they settle; 0 restores the amount that the buyer is
+// charged. base_price and paid_amount, refunds, fees and the balance don't change, and
+// no webhook is sent: later ones have the amount. Only the live dialect does this. See
+// [WithSettledPercent] for all transactions.
+func (t Transactions) SettleFor(id string, cents int64) error {
+	return t.do("transactions/settle-for", id, func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
+		return engine.SettleFor(env, tx, cents)
+	})
 }
 
 // PassChallenge simulates a payer who passes a 3-D Secure challenge: the

@@ -33,7 +33,7 @@ type Endpoint struct {
 	URL     string         // http or https; "" with a Handler
 	Handler http.Handler   // called in memory, without a socket
 	Path    string         // path of the requests to a Handler; "" means "/"
-	Secret  gateway.Secret // signs the deliveries; if empty, they are unsigned
+	Secret  gateway.Secret // signs the deliveries; if empty, they are unsigned; see [WithWebhookSecret]
 	Events  []string       // kinds ("transaction.paid") or families ("transaction.*"); none means all
 	Paused  bool           // it gets no events; see PauseEndpoint
 
@@ -67,8 +67,8 @@ func (w Webhooks) SendTo(path string, h http.Handler) error {
 }
 
 // AddEndpoint registers a receiver and returns it with its id. It fails if the
-// endpoint does not have exactly one of a valid URL and a Handler, if its Path
-// or Headers are invalid, if one of its Events is "", if its Secret, Events and
+// endpoint does not have exactly one of a valid URL and a Handler, if its Path,
+// Secret or Headers are invalid, if one of its Events is "", if its Secret, Events and
 // Headers together exceed 16 KiB, or if the gateway has 1,000 endpoints.
 func (w Webhooks) AddEndpoint(e Endpoint) (Endpoint, error) {
 	added, err := w.sender.AddEndpoint(deliver.Endpoint{
@@ -89,7 +89,7 @@ func (w Webhooks) RemoveEndpoint(id string) error {
 }
 
 // RotateSecret gives a receiver a new secret, which signs every attempt from
-// now on.
+// now on. It fails if the secret is invalid.
 func (w Webhooks) RotateSecret(id string, secret gateway.Secret) error {
 	return w.sender.Rotate(w.account.Reveal(), id, secret)
 }

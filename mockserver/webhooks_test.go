@@ -221,7 +221,7 @@ func TestEndpointsOfAnAccount(t *testing.T) {
 	assert.Len(t, other.Webhooks.Endpoints(), 1)
 	assert.Len(t, gw.Webhooks.Endpoints(), 2)
 	assert.Len(t, other.Webhooks.Deliveries(), 3)
-	require.NoError(t, other.Webhooks.RotateSecret(e.ID, gateway.NewSecret("new")))
+	require.NoError(t, other.Webhooks.RotateSecret(e.ID, gateway.NewSecret("whsec_new_0001")))
 	require.NoError(t, other.Webhooks.RemoveEndpoint(e.ID))
 	require.Error(t, other.Webhooks.RemoveEndpoint(e.ID))
 	_, err = gw.Webhooks.AddEndpoint(mockserver.Endpoint{URL: "shop"})

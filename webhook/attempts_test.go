@@ -27,7 +27,7 @@ var schedule = []time.Duration{
 func TestAnAttackerCannotUseUpTheAttempts(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func() webhook.Store{
-		"in memory": func() webhook.Store { return webhook.NewMemoryStore(webhook.MemoryOptions{}) },
+		"in memory": func() webhook.Store { return webhook.NewMemoryStore(webhook.MemoryOptions{}).For(ownAccount) },
 		"durable":   func() webhook.Store { return newDurable() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestSyncModeGivesUpWithTheGateway(t *testing.T) {
 func TestSyncModeInMemoryNeverGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rx, fail, responses := deadAfter(t, webhook.NewMemoryStore(webhook.MemoryOptions{}))
+		rx, fail, responses := deadAfter(t, webhook.NewMemoryStore(webhook.MemoryOptions{}).For(ownAccount))
 		assert.Equal(t, []int{500, 500, 500, 500, 500, 500, 500, 500, 500, 500}, responses)
 		*fail = false
 		time.Sleep(time.Hour)

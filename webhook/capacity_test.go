@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -101,13 +102,17 @@ func (s stalled) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
+// stalledRequest has forged signature headers.
 func stalledRequest(sent int, announced int64, release chan struct{}) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", stalled{strings.NewReader(strings.Repeat(" ", sent)), release})
+	sign(r, gateway.NewSecret("guessed"), time.Now(), "")
 	r.ContentLength = announced
 	return r
 }
 
-func TestStalledBodiesDoNotAffectSignedDeliveries(t *testing.T) {
+// TestBodiesThatCantBeInterruptedDoNotAffectOrdinaryDeliveries uses recorders,
+// which have no deadlines.
+func TestBodiesThatCantBeInterruptedDoNotAffectOrdinaryDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := signedConfig()
@@ -120,17 +125,21 @@ func TestStalledBodiesDoNotAffectSignedDeliveries(t *testing.T) {
 			announced := []int64{size, -1}[i%2]
 			senders.Go(func() { serve(rx, stalledRequest(size-1, announced, release)) })
 		}
+		time.Sleep(5 * time.Second) // half of ReadTimeout
 		synctest.Wait()
 		busy := rx.Stats()[webhook.OutcomeBusy]
 		assert.GreaterOrEqual(t, busy, uint64(196), "the memory of four bodies")
 		assert.Less(t, busy, uint64(200))
+		began := time.Now()
 		for i := range 50 {
 			assert.Equal(t, received, response(rx, signed(paid(fmt.Sprintf("evt_%d", i), "tx_1"))))
 		}
+		assert.Zero(t, time.Since(began))
 		w := serve(rx, signed(strings.Repeat(" ", size)))
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code, "a large body is rejected")
 		assert.Equal(t, "close", w.Header().Get("Connection"))
 		assert.Equal(t, "1", w.Header().Get("Retry-After"))
+		assert.Equal(t, 5*time.Second, time.Since(began), "after it has waited")
 		close(release)
 		senders.Wait()
 		for range 20 { // memory is released every time

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // Config configures a [Receiver]. Set Keys, API or both; all other fields are
@@ -34,7 +36,8 @@ type Config struct {
 	// RequireSignature if there are Keys and ReadBackOnly if there are none.
 	Trust Trust
 	// SecretPath is the required last element of the URL path: an unguessable
-	// string of at least 16 characters without a slash. By default any path is
+	// string of at least 16 characters without a slash. A path may end in a slash
+	// after it. By default any path is
 	// accepted. Use it for unsigned deliveries, with a notify_url like
 	// https://shop.example/webhooks/gateway/c0ffee….
 	SecretPath gateway.Secret
@@ -50,6 +53,11 @@ type Config struct {
 	// those for signed ones.
 	ReadBack ReadBack
 
+	// Account is the name of the account at the gateway that sends the events; by
+	// default it is the name of API, see [gateway.WithAccount], whose rules apply.
+	// A durable Store needs the name, because receivers of several accounts may
+	// share it: each sees and handles only the events of its own.
+	Account string
 	// Store remembers the events. The default is a memory store, for Sync mode
 	// and one process.
 	Store Store
@@ -87,9 +95,10 @@ type Config struct {
 	// becomes a dead letter. The default is 25 in Inbox mode, which takes about
 	// half a day, and 8 in Sync mode. In Sync mode anyone can cause attempts by
 	// replaying a delivery, so the event must also have been failing for 23
-	// hours, almost as long as the gateway redelivers. With a memory store,
-	// failures never create a dead letter in Sync mode: the gateway gets 500
-	// until it gives up.
+	// hours, almost as long as the gateway redelivers. With a memory store in
+	// Sync mode, only a [Permanent] error of a handler creates a dead letter:
+	// after other failures, and for an event that can't be read, the gateway
+	// gets 500 until it gives up.
 	MaxAttempts int
 	// Backoff is the wait after the nth failed attempt, from 1. The default
 	// doubles from 5 s to 1 h, with jitter. In Sync mode a delivery during the
@@ -105,7 +114,12 @@ type Config struct {
 
 	// MaxBody is the maximum size of a body in bytes; default 1 MiB.
 	// Together, the bodies that are being received may take MaxConcurrent ×
-	// MaxBody bytes of memory, not counting the first 16 KiB of each.
+	// MaxBody bytes of memory, not counting the first 16 KiB of each. Bodies
+	// with well-formed signature headers and a timestamp within the Tolerance
+	// have that much memory apart from all others. A body for which there is
+	// none takes it from one whose sender has kept the receiver waiting for more
+	// than a second (less if many bodies wait, down to 0.1 s), and otherwise gets
+	// 503 after half of ReadTimeout.
 	MaxBody int64
 	// ReadTimeout is the time limit for reading a body; default 10 s.
 	ReadTimeout time.Duration
@@ -189,8 +203,14 @@ func (c *Config) check() error {
 	if err := c.checkTrust(); err != nil {
 		return err
 	}
-	if s := c.SecretPath.Reveal(); s != "" && (len(s) < minSecretPath || strings.Contains(s, "/")) {
-		return fmt.Errorf("webhook: SecretPath needs at least %d characters and no slash", minSecretPath)
+	if err := checkSecretPath(c.SecretPath.Reveal()); err != nil {
+		return err
+	}
+	if err := c.Headers.check(); err != nil {
+		return err
+	}
+	if err := c.checkAccount(); err != nil {
+		return err
 	}
 	if c.Mode > Inbox {
 		return errors.New("webhook: unknown Mode")
@@ -205,22 +225,79 @@ func (c *Config) check() error {
 	return nil
 }
 
+// checkSecretPath rejects what can't be the last element of a path.
+func checkSecretPath(s string) error {
+	switch {
+	case s == "":
+		return nil
+	case len(s) < minSecretPath || strings.Contains(s, "/"):
+		return fmt.Errorf("webhook: SecretPath needs at least %d characters and no slash", minSecretPath)
+	case strings.TrimSpace(s) != s, spec.Quoted(s):
+		return errors.New("webhook: SecretPath begins or ends with white space, or is in quotes, which are not part of the path")
+	}
+	return nil
+}
+
+// account returns the account that sends the events; its Name may be "".
+func (c *Config) account() (a gateway.Account) {
+	if c.API != nil {
+		a = c.API.Account()
+	}
+	a.Name = cmp.Or(a.Name, c.Account)
+	return a
+}
+
+func (c *Config) checkAccount() error {
+	name := c.account().Name
+	if c.Account != "" {
+		if err := spec.CheckAccountName(c.Account); err != nil {
+			return fmt.Errorf("webhook: Account: %w", err)
+		}
+		if name != c.Account {
+			return fmt.Errorf("webhook: Account is %q, but the client in API belongs to the account %q: remove Account", c.Account, name)
+		}
+	}
+	if name != "" || c.Store == nil || !c.Store.Durable() {
+		return nil
+	}
+	advice := `set Account: "shop-br" in webhook.Config`
+	if c.API != nil {
+		advice = `create the client in API with gateway.WithAccount("shop-br")`
+	}
+	return fmt.Errorf("webhook: a durable Store needs a name for your account at the gateway, because receivers of several accounts may share it: %s, "+
+		"with a name that you never change", advice)
+}
+
+// bindStore replaces the Store by its view for the account. A wrapper that does not
+// wrap the views of its store would be bypassed from here on, so it is rejected.
+func (c *Config) bindStore(account gateway.Account) error {
+	if account.Name == "" {
+		return nil
+	}
+	view := c.Store.For(account)
+	if reflect.TypeOf(view) != reflect.TypeOf(c.Store) {
+		return fmt.Errorf("webhook: For of the Store, a %T, returned a %T: a store that wraps another one needs a method For that wraps its views too",
+			c.Store, view)
+	}
+	c.Store = view
+	return nil
+}
+
 // checkKeys rejects empty, truncated and placeholder keys. No error contains a
 // part of a key.
 func (c *Config) checkKeys() error {
 	ids := make(map[string]int, len(c.Keys))
 	for i, k := range c.Keys {
 		key := k.Key.Reveal()
+		if problem := spec.SigningKeyProblem(key); problem != "" {
+			return fmt.Errorf("webhook: Keys[%d] %s", i, problem)
+		}
 		switch {
-		case key == "":
-			return fmt.Errorf("webhook: Keys[%d] is empty: is its environment variable set?", i)
-		case strings.TrimSpace(key) != key:
-			return fmt.Errorf("webhook: Keys[%d] begins or ends with white space: was it read from a file?", i)
-		case len(key) < minSigningKey:
-			return fmt.Errorf("webhook: Keys[%d] has %d characters; a signing key has at least %d: is it the secret of the endpoint?",
-				i, len(key), minSigningKey)
 		case k.ID == key:
 			return fmt.Errorf("webhook: the ID of Keys[%d] is the key itself; IDs are logged, so choose another name", i)
+		case !usable(k.ID):
+			return fmt.Errorf("webhook: the ID of Keys[%d] must have at most %d bytes of valid UTF-8 and no control characters: it is stored with the events",
+				i, maxName)
 		}
 		id := keyID(c.Keys, i)
 		if other, taken := ids[id]; taken {
@@ -291,6 +368,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if name := c.account().Name; name != "" {
+		c.Logger = c.Logger.With(slog.String("account", name))
 	}
 	c.Logger = slog.New(quietHandler{c.Logger.Handler()})
 	if c.Observe == nil {

@@ -154,7 +154,7 @@ func (rx *Receiver) sameContent(ctx context.Context, body []byte) (bool, error) 
 // terms are the immutable members of an event's resource. The zero value means
 // unknown.
 type terms struct {
-	amount              int64
+	amounts             []int64 // those of a transaction; see gateway.Transaction.AmountIs
 	currency, reference string
 }
 
@@ -165,13 +165,13 @@ func termsOf(e *Event) (terms, error) {
 		switch e.Family {
 		case FamilyTransaction:
 			d := readTransactionData(o)
-			return terms{amount: d.Amount, currency: string(d.Currency), reference: d.CorrelationID}
+			return terms{amounts: []int64{d.Amount, d.BasePrice, d.PaidAmount}, currency: string(d.Currency), reference: d.CorrelationID}
 		case FamilySubscription:
 			d := readSubscriptionData(o)
-			return terms{amount: d.Amount, currency: string(d.Currency)}
+			return terms{amounts: []int64{d.Amount}, currency: string(d.Currency)}
 		default:
 			d := readTransferData(o)
-			return terms{amount: d.Amount, reference: d.ExternalRef}
+			return terms{amounts: []int64{d.Amount}, reference: d.ExternalRef}
 		}
 	})
 }
@@ -180,11 +180,11 @@ func (r *resource) terms() terms {
 	switch {
 	case r.transaction != nil:
 		tx := r.transaction
-		return terms{amount: tx.Amount, currency: string(tx.Currency), reference: tx.ExternalRef}
+		return terms{amounts: []int64{tx.Amount, tx.BasePrice, tx.PaidAmount}, currency: string(tx.Currency), reference: tx.ExternalRef}
 	case r.subscription != nil:
-		return terms{amount: r.subscription.Amount, currency: string(r.subscription.Currency)}
+		return terms{amounts: []int64{r.subscription.Amount}, currency: string(r.subscription.Currency)}
 	default:
-		return terms{amount: r.transfer.Amount, reference: r.transfer.ExternalRef}
+		return terms{amounts: []int64{r.transfer.Amount}, reference: r.transfer.ExternalRef}
 	}
 }
 
@@ -192,7 +192,7 @@ func (r *resource) terms() terms {
 // different values, or "".
 func (w terms) contradicts(other terms) string {
 	switch {
-	case w.amount != 0 && other.amount != 0 && w.amount != other.amount:
+	case !agree(w.amounts, other.amounts):
 		return "amount"
 	case w.currency != "" && other.currency != "" && w.currency != other.currency:
 		return "currency"
@@ -201,6 +201,15 @@ func (w terms) contradicts(other terms) string {
 	default:
 		return ""
 	}
+}
+
+// agree reports whether a and b have a non-zero amount in common, or one of them
+// has none. Event and API may differ in Amount alone: one of them may report what
+// is settled.
+func agree(a, b []int64) bool {
+	none := func(n int64) bool { return n == 0 }
+	a, b = slices.DeleteFunc(slices.Clone(a), none), slices.DeleteFunc(slices.Clone(b), none)
+	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(n int64) bool { return slices.Contains(b, n) })
 }
 
 // contradiction returns an error if an unproven event contradicts the API.
@@ -286,7 +295,7 @@ func statusVerdict(e *Event, r *resource, now time.Time) verdict {
 	switch {
 	case r.subscription != nil:
 		return stageVerdict(gateway.SubscriptionStatus(e.Status), r.subscription.Status)
-	case tx != nil && e.Status == string(gateway.TransactionRefunded) && (tx.Amount <= 0 || tx.RefundedAmount < tx.Amount):
+	case tx != nil && e.Status == string(gateway.TransactionRefunded) && (tx.Charged() <= 0 || tx.RefundedAmount < tx.Charged()):
 		return reached(gateway.TransactionRefunded)(tx) // a part of it proves another state
 	}
 	if row := derivedRow(e.Family, e.Status); row != nil {
@@ -353,12 +362,21 @@ func eventBody(id string, kind Kind, res *resource) ([]byte, error) {
 	case res.transaction != nil:
 		tx := res.transaction
 		body["event"] = FamilyTransaction
-		body["data"] = object{
+		data := object{
 			"id": tx.ID, "event_type": kind, "status": tx.Status, "correlation_id": tx.ExternalRef, "method": tx.Method,
 			"amount": tx.Amount, "currency": tx.Currency, "paid_at": tx.PaidAt, "informations": tx.Informations,
 			"customer": object{"name": tx.Buyer.Name, "email": tx.Buyer.Email, "phone": tx.Buyer.Phone},
 			"products": eventProducts(tx.Products),
 		}
+		for name, cents := range map[string]int64{"base_price": tx.BasePrice, "paid_amount": tx.PaidAmount} {
+			if cents != 0 {
+				data[name] = cents
+			}
+		}
+		if tx.Fee != nil && tx.Fee.NetAmount != 0 {
+			data["net_amount"] = tx.Fee.NetAmount
+		}
+		body["data"] = data
 	case res.transfer != nil:
 		tr := res.transfer
 		body["type"] = kind

@@ -42,7 +42,10 @@ type TransactionData struct {
 	CorrelationID string // the external_ref
 	Method        gateway.Method
 	Status        gateway.TransactionStatus
-	Amount        int64 // of the charge, whatever the event reports
+	Amount        int64 // of the charge, whatever the event reports, or what is settled; see Charged
+	BasePrice     int64 // as requested; most gateways don't send it
+	PaidAmount    int64 // what the buyer paid; many gateways don't send it
+	NetAmount     int64 // what is left after the gateway's fee; many gateways don't send it
 	Currency      gateway.Currency
 	PaidAt        gateway.Timestamp
 	Customer      EventCustomer
@@ -52,6 +55,21 @@ type TransactionData struct {
 	// Extra holds members that this version does not know, or that have an
 	// unexpected type.
 	Extra map[string]json.RawMessage
+}
+
+// AmountIs reports whether cents is the amount of the transaction: whether it
+// equals Amount, BasePrice or a PaidAmount that is not 0; see
+// [gateway.Transaction.AmountIs].
+func (d *TransactionData) AmountIs(cents int64) bool { return d.amounts().AmountIs(cents) }
+
+// Charged returns in cents what the buyer was charged or is asked to pay; see
+// [gateway.Transaction.Charged]. If the event has neither a PaidAmount nor a
+// BasePrice, it is Amount, which a live gateway may have reduced to what it
+// settles: read the transaction if it differs from your order.
+func (d *TransactionData) Charged() int64 { return d.amounts().Charged() }
+
+func (d *TransactionData) amounts() *gateway.Transaction {
+	return &gateway.Transaction{Amount: d.Amount, BasePrice: d.BasePrice, PaidAmount: d.PaidAmount}
 }
 
 // EventCustomer is the buyer in an event.
@@ -97,11 +115,14 @@ func readTransactionData(o object) TransactionData {
 		Method:        gateway.Method(o.text("method")),
 		Status:        gateway.TransactionStatus(o.text("status")),
 		Amount:        o.amount("amount"),
+		BasePrice:     o.extraAmount("base_price", "basePrice"),
+		PaidAmount:    o.extraAmount("paid_amount", "paidAmount"),
+		NetAmount:     o.extraAmount("net_amount", "netAmount"),
 		Currency:      gateway.Currency(o.text("currency")),
 		PaidAt:        o.timestamp("paid_at", "paidAt"),
 	}
 	if c, ok := o.object("customer"); ok {
-		d.Customer = EventCustomer{Name: c.text("name"), Email: c.text("email"), Phone: c.text("phone"), Extra: c.rest()}
+		d.Customer = EventCustomer{Name: c.person("name"), Email: c.person("email"), Phone: c.person("phone"), Extra: c.rest()}
 	}
 	d.Products = listOf(o, "products", readEventProduct)
 	d.Informations = listOf(o, "informations", func(i object) gateway.Information {
@@ -384,6 +405,14 @@ type object struct {
 	from, to int // its members
 }
 
+// person reads a member about a person. A gateway writes an absent one as "null".
+func (o object) person(names ...string) string {
+	if text := o.text(names...); text != "null" {
+		return text
+	}
+	return ""
+}
+
 // open returns the object of a node. A value that is not an object has no
 // members.
 func (r *reading) open(node int) object {
@@ -444,6 +473,19 @@ func (o object) text(names ...string) (s string) {
 // integer value, such as 1990, "1990" or 1990.00.
 func (o object) amount(names ...string) int64 {
 	return o.integer("is not an integer number of cents", names)
+}
+
+// extraAmount is amount for members that few gateways send: a value that is not a
+// number of cents stays in Extra.
+func (o object) extraAmount(names ...string) (cents int64) {
+	m := o.find(names...)
+	if m == nil {
+		return 0
+	}
+	if digits, ok := o.doc.Scalar(m.node); ok {
+		cents, m.taken = jsonread.Integer(digits)
+	}
+	return cents
 }
 
 func (o object) count(names ...string) int { return int(o.integer("is not an integer", names)) }

@@ -108,11 +108,11 @@ func algorithmOf(size int) string {
 }
 
 func (x *examination) readTimestamps() {
-	sent := x.sent(x.v.Headers.timestamp(), "timestamp", looksLikeTime)
+	sent := splitTimestamps(x.sent(x.v.Headers.timestamp(), "timestamp", looksLikeTime))
 	if len(sent) > 1 {
 		x.found(Finding{
 			Cause:  CauseRepeatedHeader,
-			Detail: fmt.Sprintf("There are %d timestamps; only one can be signed.", len(sent)),
+			Detail: fmt.Sprintf("There are %d different timestamps; only one can be signed.", len(sent)),
 			Fix:    "Look for a proxy or middleware that adds the header " + x.v.Headers.timestamp() + ".",
 		})
 	}
@@ -173,7 +173,7 @@ func looksLikeTime(value string) bool {
 // sent returns the values of a header, or of the most similarly named header,
 // and reports what is wrong.
 func (x *examination) sent(name, what string, looks func(value string) bool) []string {
-	if found := values(x.d.Header, name); len(found) > 0 {
+	if found := lines(x.d.Header, name); len(found) > 0 {
 		return found
 	}
 	var candidates []string

@@ -211,7 +211,7 @@ func writtenBy(n node, body []byte) string {
 
 // sentOrder is the order in which the gateway writes members. It is the same in
 // all of its objects.
-const sentOrder = "id event event_type correlation_id method status previous_status type api_version data object amount paid_amount " +
+const sentOrder = "id event event_type correlation_id method status previous_status type api_version data object amount base_price paid_amount " +
 	"refunded_amount fee net_amount transferred_at currency external_ref created_at paid_at interval interval_count current_period_start " +
 	"current_period_end cancel_at_period_end cycle_count customer_email failure_policy trial_end metadata occurred_at latest_transaction " +
 	"attempt_number failure_reason customer name email phone products title unit_price quantity informations key value"

@@ -161,10 +161,10 @@ func diagnosisCases() map[string]diagnosisCase {
 		"another timestamp name":  {func(p *patient) { p.rename(webhook.DefaultTimestampHeader, "X-Op-Time") }, webhook.CauseWrongHeader, "Headers.Timestamp of webhook.Config or webhook.Verifier to X-Op-Time", true},
 		"names of CGI":            {func(p *patient) { p.rename(webhook.DefaultSignatureHeader, "HTTP_X_GATEWAY_SIGNATURE") }, webhook.CauseWrongHeader, "CGI", true},
 		"custom names configured": {func(p *patient) { p.names = webhook.HeaderNames{Signature: "X-Mine"} }, webhook.CauseWrongHeader, "X-Mine is missing", true},
-		"two timestamps":          {func(p *patient) { p.header.Add(webhook.DefaultTimestampHeader, "1700000001") }, webhook.CauseRepeatedHeader, "2 timestamps", true},
+		"two timestamps":          {func(p *patient) { p.header.Add(webhook.DefaultTimestampHeader, "1700000001") }, webhook.CauseRepeatedHeader, "2 different timestamps", true},
 		"nine signatures": {func(p *patient) {
-			for range 8 {
-				p.header.Add(webhook.DefaultSignatureHeader, "sha256="+strings.Repeat("0", 64))
+			for i := range 8 {
+				p.header.Add(webhook.DefaultSignatureHeader, "sha256="+strings.Repeat(strconv.Itoa(i), 64))
 			}
 		}, webhook.CauseRepeatedHeader, "more than 8", true},
 		"empty signature":      {func(p *patient) { p.header.Set(webhook.DefaultSignatureHeader, "") }, webhook.CauseMalformedSignature, "empty", false},

@@ -13,7 +13,7 @@
 //		func(ctx context.Context, e *webhook.TransactionEvent) error {
 //			// If this returns an error, because the order is not stored yet for
 //			// example, the event is retried.
-//			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Amount, e.Data.Currency)
+//			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Charged(), e.Data.Currency)
 //		})
 //	mux.Handle("POST /webhooks/gateway", rx)
 //

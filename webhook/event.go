@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"strings"
@@ -41,8 +42,8 @@ type Event struct {
 
 	confirmed *resource
 
-	// Raw is the body: the received bytes if the signature was valid, or the
-	// body rebuilt from the API's resource.
+	// Raw is the body: the received bytes if the signature was valid, without a
+	// byte order mark, or the body rebuilt from the API's resource.
 	Raw []byte
 
 	// Extra holds all members except id, event, type, api_version and data.
@@ -60,11 +61,12 @@ const maxName = 255
 // and a duplicate name in the envelope, or a duplicate id, kind, status,
 // reference or object in its data, is an error. The data may be under "object"
 // only for a transfer or an unknown family. The event's Raw is body itself, not
-// a copy.
+// a copy, without the byte order mark that it may begin with.
 //
 // The error is [ErrInvalidJSON], also for more than 131,072 values, or
 // [ErrMissingEventID]. Parse proves nothing about the sender: see [Verify].
 func Parse(body []byte) (*Event, error) {
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	var e *Event
 	err := jsonread.Read(body, func(d *jsonread.Document) {
 		if env := (envelope{doc: d}); env.read() {
@@ -82,6 +84,8 @@ func Parse(body []byte) (*Event, error) {
 	e.Raw = body
 	return e, nil
 }
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // usable reports whether s can be a key: not too long, without control
 // characters, and without U+FFFD, to which all invalid bytes are mapped.

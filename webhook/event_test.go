@@ -299,7 +299,9 @@ func TestAnUnreadableMemberIsNamedInTheError(t *testing.T) {
 
 func TestAnUnreadableAmountIsADeadLetterAndNotAZero(t *testing.T) {
 	t.Parallel()
-	rx := receiver(t, signedConfig())
+	cfg := signedConfig()
+	cfg.Store = newDurable()
+	rx := receiver(t, cfg)
 	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
 		t.Errorf("handled with %d", e.Data.Amount)
 		return nil
@@ -438,4 +440,16 @@ func keys[V any](m map[string]V) []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// Live gateways write "null" for an absent phone; their api_version is v1 or v2.
+func TestANullInWordsIsAbsent(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"v1", "v2", "2.0.0"} {
+		e, err := parse(t, `{"id":"e","event":"transaction","api_version":"`+version+`","data":{"event_type":"transaction.paid","amount":1,
+			"customer":{"name":"Null Silva","email":"null","phone":"null"},"informations":[{"key":"k","value":"null"}]}}`).Transaction()
+		require.NoError(t, err)
+		assert.Equal(t, webhook.EventCustomer{Name: "Null Silva"}, e.Data.Customer)
+		assert.Equal(t, "null", e.Data.Informations[0].Value, "of the merchant")
+	}
 }

@@ -37,10 +37,10 @@ func Example() {
 		switch {
 		case !stored: // not yet: after an error the event is retried
 			return fmt.Errorf("no order %q", e.CorrelationID)
-		case e.Data.Amount != order.Amount || e.Data.Currency != gateway.BRL:
+		case !e.Data.AmountIs(order.Amount) || e.Data.Currency != gateway.BRL:
 			return webhook.Permanent(fmt.Errorf("order %q was paid with another amount", e.CorrelationID))
 		}
-		fmt.Println("ship", e.CorrelationID, "for", gateway.FormatAmount(e.Data.Amount, e.Data.Currency))
+		fmt.Println("ship", e.CorrelationID, "for", gateway.FormatAmount(e.Data.Charged(), e.Data.Currency))
 		return nil
 	})
 	mux := http.NewServeMux()
@@ -118,8 +118,11 @@ func ExampleOnTransaction_refund() {
 		ExternalRef: "order-1001",
 		Amount:      1990,
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"},
-		Products:    []gateway.Product{{Name: "Mug", Price: 1990}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 1990}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -242,6 +245,67 @@ func sellByLink(ctx context.Context, gw *mockserver.Server, client *gateway.Clie
 		return err
 	}
 	return gw.Checkout.Pay(link.Slug())
+}
+
+// The payer of an old order disputes the payment. Its record is complete, so Open no
+// longer yields it.
+func ExampleReconcilerConfig_disputes() {
+	gw, err := mockserver.New(mockserver.WithDialect(mockserver.Live))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = gw.Close() }()
+	client := gw.Client()
+	ctx := context.Background()
+	tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+		ExternalRef: "order-1001", Amount: 1990, Method: gateway.Pix,
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 1990}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := errors.Join(gw.Transactions.Pay(tx.ID), gw.Clock.Advance(30*24*time.Hour), gw.Transactions.OpenDispute(tx.ID)); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	rx, err := webhook.New(webhook.Config{API: client, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	webhook.OnTransaction(rx, webhook.TransactionMED, func(_ context.Context, e *webhook.TransactionEvent) error {
+		fmt.Println("disputed:", e.CorrelationID)
+		return nil
+	})
+	orders := noOrders{}
+	reconciler, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{
+		Open: orders.open,
+		Sweep: []gateway.TransactionStatus{
+			gateway.TransactionMED, gateway.TransactionInProtest, gateway.TransactionPreChargedback,
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := reconciler.Once(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// disputed: order-1001
+}
+
+// noOrders are the records of a shop in which nothing is open.
+type noOrders struct{}
+
+func (noOrders) open(context.Context) iter.Seq2[webhook.OpenResource, error] {
+	return func(func(webhook.OpenResource, error) bool) {}
 }
 
 // During a rotation both secrets are accepted, so no delivery is lost.

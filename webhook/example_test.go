@@ -36,7 +36,7 @@ func openingSnippet(mux *http.ServeMux, orders orderBook) error {
 		func(ctx context.Context, e *webhook.TransactionEvent) error {
 			// If this returns an error, because the order is not stored yet for
 			// example, the event is retried.
-			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Amount, e.Data.Currency)
+			return orders.MarkPaid(ctx, e.CorrelationID, e.Data.Charged(), e.Data.Currency)
 		})
 	mux.Handle("POST /webhooks/gateway", rx)
 	return nil
@@ -120,7 +120,7 @@ func ExampleRetryAfter() {
 			return fmt.Errorf("order %s is not stored yet", e.CorrelationID) // again with the backoff
 		case closed:
 			return fmt.Errorf("the warehouse is closed: %w", webhook.RetryAfter(time.Hour))
-		case e.Data.Amount != cents:
+		case !e.Data.AmountIs(cents):
 			return webhook.Permanent(errors.New("another amount was paid")) // a dead letter at once
 		default:
 			return nil // ship it

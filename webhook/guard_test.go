@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -50,7 +51,7 @@ func TestAnObserverThatDoesNotReturnIsLogged(t *testing.T) {
 		cfg.Observe = func(context.Context, webhook.Observation) { time.Sleep(6 * time.Second) }
 		assert.Equal(t, received, response(receiver(t, cfg), signed(paid("evt_1", "tx_1"))))
 		synctest.Wait()
-		assert.Contains(t, out.String(), `level=ERROR msg="webhook: Observe does not return" outcome=unhandled event_id=evt_1`)
+		assert.Contains(t, out.String(), `level=ERROR msg="webhook: Observe does not return" account=shop outcome=unhandled event_id=evt_1`)
 	})
 }
 
@@ -79,6 +80,12 @@ type panickyStore struct {
 }
 
 func (s *panickyStore) Durable() bool { return true }
+
+// For serves one account.
+func (s *panickyStore) For(a gateway.Account) webhook.Store {
+	s.Store = s.Store.For(a)
+	return s
+}
 
 func (s *panickyStore) panicIn(method string) {
 	if s.in.Load() == method {

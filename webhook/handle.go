@@ -97,10 +97,11 @@ func (rx *Receiver) run(ctx context.Context, c *Claim, last bool) result {
 	e, err := rx.restore(c)
 	switch {
 	case err != nil:
-		r.Err = Permanent(err)
+		r.Err = Permanent(&unreadableError{err})
 	default:
 		rx.dispatch(ctx, c, e, &r)
 	}
+	freeWorker(ctx)
 	rx.settle(ctx, c, &r, last)
 	return r
 }
@@ -217,7 +218,7 @@ func (rx *Receiver) persist(ctx context.Context, c *Claim, r *result, last bool)
 	case errors.Is(r.Err, ErrShutdown), errors.Is(r.Err, ErrPaused):
 		r.Outcome = OutcomeReleased
 		return store.Release(ctx, c)
-	case errors.As(r.Err, &hopeless), last:
+	case errors.As(r.Err, &hopeless) && !rx.redeliverable(r.Err), last:
 		r.Outcome = OutcomeDead
 		return store.MarkDead(ctx, c, reason(r.Err))
 	case errors.As(r.Err, &later):
@@ -227,6 +228,20 @@ func (rx *Receiver) persist(ctx context.Context, c *Claim, r *result, last bool)
 		r.Outcome = OutcomeFailed
 		return store.Retry(ctx, c, rx.backoff(ctx, c.Attempt), reason(r.Err))
 	}
+}
+
+// unreadableError is the error of an event that this version can't read. It is
+// kept as a dead letter, because a later version may be able to.
+type unreadableError struct{ err error }
+
+func (u *unreadableError) Error() string { return u.err.Error() }
+func (u *unreadableError) Unwrap() error { return u.err }
+
+// redeliverable reports whether an event that can't be read must be redelivered: a
+// memory store would lose it with the process, before a later version can read
+// it.
+func (rx *Receiver) redeliverable(err error) bool {
+	return rx.cfg.Mode == Sync && !rx.cfg.Store.Durable() && errors.As(err, new(*unreadableError))
 }
 
 // complete tries more than once: the handler's effects exist, and an event that

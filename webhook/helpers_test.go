@@ -24,9 +24,12 @@ var secret = gateway.NewSecret("whsec_of_this_test")
 
 var quiet = slog.New(slog.DiscardHandler)
 
+// ownAccount is the account of most receivers.
+var ownAccount = gateway.Account{Name: "shop"}
+
 // signedConfig is a minimal configuration that verifies signatures.
 func signedConfig() webhook.Config {
-	return webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}, Logger: quiet}
+	return webhook.Config{Keys: []webhook.SigningKey{{Key: secret}}, Logger: quiet, Account: ownAccount.Name}
 }
 
 // atOnce is a backoff of zero.

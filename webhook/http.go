@@ -3,11 +3,9 @@ package webhook
 import (
 	"context"
 	"errors"
-	"io"
+	"iter"
 	"maps"
-	"mime"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +19,7 @@ var _ http.Handler = (*Receiver)(nil)
 //	400 {"error":"invalid_json"|"missing_event_id"|"body_not_received"}
 //	401 {"error":"missing_signature"|"invalid_signature"|"stale_timestamp"|"unconfirmed_event"}
 //	404                     the path does not end in Config.SecretPath
-//	405, 408, 413, 415      not a POST; the body is too slow, too large, or not JSON
+//	405, 408, 413, 415      not a POST; the body is too slow, too large, or announced as something other than JSON
 //	500                     a handler failed, in Sync mode; 503 if it returned RetryAfter
 //	503 with Retry-After    redeliver: busy, paused, shutting down, in backoff, not confirmed yet, or the store failed
 //
@@ -37,28 +35,23 @@ func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {
 	ctx := rx.opened(r.Context(), nil)
-	switch {
-	case !rx.secretPathMatches(r.URL.Path):
-		return rx.reject(ctx, refused(errNotFound))
-	case r.Method != http.MethodPost:
-		w.Header().Set("Allow", http.MethodPost)
-		return rx.reject(ctx, refused(errMethod))
-	case !acceptable(r.Header):
-		return rx.reject(ctx, refused(errMediaType))
-	case r.ContentLength > rx.cfg.MaxBody:
-		w.Header().Set("Connection", "close") // don't read the rest of the body
-		return rx.reject(ctx, refused(errTooLarge))
+	in, err := rx.admit(w, r)
+	if err != nil {
+		return rx.reject(ctx, refused(err))
 	}
-	body, err := rx.readBody(w, r)
-	defer rx.bodies.resize(cap(body), 0)
+	memory := &bodyMemory{pool: rx.untrustedBodies}
+	if in.plausible {
+		memory.pool = rx.signedBodies
+	}
+	defer memory.release()
+	body, err := rx.readBody(w, r, memory)
 	switch {
 	case errors.Is(err, errBodyMemory):
-		w.Header().Set("Connection", "close")
 		return rx.reject(ctx, busy(err))
 	case err != nil:
 		return rx.reject(ctx, refused(err))
 	}
-	return rx.deliver(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body})
+	return rx.deliver(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body}, in.json)
 }
 
 // reject responds to a request that never becomes a delivery.
@@ -67,74 +60,74 @@ func (rx *Receiver) reject(ctx context.Context, r result) Response {
 	return responseOf(r)
 }
 
-// acceptable requires JSON, or no content type. A signature covers the bytes as
-// they are, so a compressed body is rejected.
-func acceptable(h http.Header) bool {
-	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return false
-	}
-	claim := h.Get("Content-Type")
-	if claim == "" {
-		return true
-	}
-	media, _, err := mime.ParseMediaType(claim)
-	return err == nil && (media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
+// intake is what is known of a request before its body is read.
+type intake struct {
+	json      bool // the headers announce JSON
+	plausible bool // the signature headers have the form of valid ones
 }
 
-// readBody reads the whole body within the limits of size, time and memory. It
-// returns the body even with an error, because the caller must release its
-// memory.
-func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	control := http.NewResponseController(w)
-	// Recorders and cloud function adapters support no deadlines, but have no
-	// slow senders.
-	_ = control.SetReadDeadline(time.Now().Add(rx.cfg.ReadTimeout))
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-
-	body, err := rx.readAll(http.MaxBytesReader(w, r.Body, rx.cfg.MaxBody), r.ContentLength)
+// admit rejects a request whose body need not be read.
+func (rx *Receiver) admit(w http.ResponseWriter, r *http.Request) (in intake, err error) {
+	in.json = announcesJSON(r.Header)
+	if rx.needsSignature(r.Header) {
+		var s stamp
+		s, err = rx.verifier.stampOf(r.Header)
+		in.plausible = err == nil && rx.verifier.plausible(s)
+	}
 	switch {
-	case errors.As(err, new(*http.MaxBytesError)):
-		return body, errTooLarge
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close")
-		return body, errSlowSender
-	case err != nil && !errors.Is(err, errBodyMemory):
-		return body, errBodyLost
+	case !rx.secretPathMatches(r.URL.Path):
+		err = errNotFound
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		err = errMethod
+	case !in.json && !in.plausible:
+		err = errMediaType
+	case r.ContentLength > rx.cfg.MaxBody:
+		err = errTooLarge
 	}
-	return body, err
+	if err != nil && r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // don't read the body
+	}
+	return in, err
 }
 
-// readAll is io.ReadAll into a slice that grows with the received bytes,
-// regardless of the announced length.
-func (rx *Receiver) readAll(r io.Reader, announced int64) ([]byte, error) {
-	b := make([]byte, 0, rx.capacity(0, announced))
-	for {
-		if len(b) == cap(b) {
-			larger := rx.capacity(cap(b), announced)
-			if !rx.bodies.resize(cap(b), larger) {
-				return b, errBodyMemory
+// announcesJSON reports whether a body is JSON according to its headers, or has
+// no content type. Proxies repeat these headers and add malformed parameters
+// and charsets. With a valid signature the headers do not matter: the body is
+// what the gateway signed, whatever they say.
+func announcesJSON(h http.Header) bool {
+	for encoding := range elements(h, "Content-Encoding") {
+		switch strings.ToLower(encoding) {
+		case "identity", "utf-8", "utf8":
+		default:
+			return false // a signature covers the bytes as they are, so a compressed body is rejected
+		}
+	}
+	for media := range elements(h, "Content-Type") {
+		media, _, _ = strings.Cut(media, ";")
+		media = strings.ToLower(strings.TrimSpace(media))
+		switch {
+		case media == "application/json", media == "text/json":
+		case strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// elements yields the elements of a header, whether they are in one line or in
+// several.
+func elements(h http.Header, name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, line := range values(h, name) {
+			for element := range strings.SplitSeq(line, ",") {
+				if element = strings.TrimSpace(element); element != "" && !yield(element) {
+					return
+				}
 			}
-			b = append(make([]byte, 0, larger), b...)
-		}
-		n, err := r.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if errors.Is(err, io.EOF) {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
 		}
 	}
-}
-
-// capacity returns the next capacity of a body. One byte more than the length
-// is enough to detect the end without growing.
-func (rx *Receiver) capacity(now int, announced int64) int {
-	next := min(int64(max(2*now, firstBody)), rx.cfg.MaxBody+1)
-	if announced >= int64(now) && announced < next {
-		next = announced + 1
-	}
-	return int(next)
 }
 
 // Response is the HTTP response to a [Delivery].
@@ -164,6 +157,8 @@ func responseOf(r result) Response {
 		return Response{http.StatusServiceUnavailable, errorBody(code), retryAfter, r.Outcome}
 	}
 	switch {
+	case r.pending:
+		return unavailable("unavailable", retrySoon)
 	case r.Outcome.settled():
 		return Response{http.StatusOK, []byte(`{"received":true}`), 0, r.Outcome}
 	case r.Outcome == OutcomeRefused:

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -22,8 +23,11 @@ type durable struct{ webhook.Store }
 
 func (durable) Durable() bool { return true }
 
+func (s durable) For(a gateway.Account) webhook.Store { return durable{s.Store.For(a)} }
+
+// newDurable returns a store whose methods use the events of ownAccount.
 func newDurable() durable {
-	return durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}
+	return durable{webhook.NewMemoryStore(webhook.MemoryOptions{}).For(ownAccount)}
 }
 
 func inbox(store webhook.Store) webhook.Config {
@@ -121,6 +125,12 @@ func (s *cutStore) killed() error {
 }
 
 func (*cutStore) Durable() bool { return true }
+
+// For serves one account.
+func (s *cutStore) For(a gateway.Account) webhook.Store {
+	s.Store = s.Store.For(a)
+	return s
+}
 
 func (s *cutStore) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
 	if err := s.killed(); err != nil {
@@ -345,6 +355,8 @@ type failsOnce struct {
 	failed atomic.Bool
 }
 
+func (s *failsOnce) For(gateway.Account) webhook.Store { return s } // newDurable's account
+
 func (s *failsOnce) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
 	if s.failed.CompareAndSwap(false, true) {
 		return nil, context.DeadlineExceeded
@@ -394,12 +406,22 @@ func TestContinuousDeliveriesDoNotDelayClaims(t *testing.T) {
 type flakyStore struct {
 	webhook.Store
 
+	bound bool // to the account, by the first receiver
+
 	mu    sync.Mutex
 	fails bool
 	reads int
 }
 
 func (*flakyStore) Durable() bool { return true }
+
+// For serves one account.
+func (s *flakyStore) For(a gateway.Account) webhook.Store {
+	if !s.bound {
+		s.Store, s.bound = s.Store.For(a), true
+	}
+	return s
+}
 
 func (s *flakyStore) down(down bool) {
 	s.mu.Lock()
@@ -465,6 +487,8 @@ type stumblingStore struct {
 
 	left int
 }
+
+func (s *stumblingStore) For(gateway.Account) webhook.Store { return s } // newDurable's account
 
 func (s *stumblingStore) Complete(ctx context.Context, c *webhook.Claim) error {
 	if s.left--; s.left >= 0 {

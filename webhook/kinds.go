@@ -49,6 +49,15 @@ const (
 	TransactionRefused Kind = "transaction.refused"
 )
 
+// Kinds for a dispute of a Pix payment under the special refund mechanism (MED).
+// Only a [Reconciler] reports them; see ReconcilerConfig.Sweep.
+const (
+	TransactionMED            Kind = "transaction.med"
+	TransactionInProtest      Kind = "transaction.in_protest"
+	TransactionPreChargedback Kind = "transaction.pre_chargedback"
+	TransactionDisputeWon     Kind = "transaction.dispute_won" // the payment has its earlier state again
+)
+
 // AnyKind matches every kind of a family that has no handler of its own; see
 // [OnTransaction].
 const AnyKind Kind = "*"
@@ -135,7 +144,7 @@ type kindRow struct {
 
 	// rank orders the events of a resource: an event is late if one with a higher rank
 	// was handled before; 0 is never late. Transactions: 1 waiting, 2 ended (a late
-	// payment may still follow), 3 paid, 4 partly refunded, 5 refunded, 6 charged back.
+	// payment may still follow), 3 paid, 4 partly refunded, 5 refunded, 6 disputed, 7 charged back.
 	rank int64
 	// skipLate drops the event if it is late, because it moved no money. A
 	// payment, a refund, a chargeback, a renewal, a failed charge or a payout
@@ -177,7 +186,7 @@ var kindTable = [...]kindRow{
 		proof: transaction(refunded), occasion: refundedAmount,
 	},
 	{
-		kind: TransactionChargedback, status: "chargedback", derivedFrom: []string{"chargedback"}, rank: 6,
+		kind: TransactionChargedback, status: "chargedback", derivedFrom: []string{"chargedback"}, rank: 7,
 		proof: transaction(reached(gateway.TransactionChargedback)),
 	},
 	{
@@ -196,6 +205,19 @@ var kindTable = [...]kindRow{
 		kind: TransactionRefused, undocumented: true, status: "refused", derivedFrom: []string{"refused"}, rank: 2, skipLate: true,
 		proof: transaction(ended(gateway.TransactionRefused)),
 	},
+	{
+		kind: TransactionMED, undocumented: true, status: "med", derivedFrom: []string{"med"}, rank: 6,
+		proof: transaction(disputed(gateway.TransactionMED)), occasion: lastUpdate,
+	},
+	{
+		kind: TransactionInProtest, undocumented: true, status: "in_protest", derivedFrom: []string{"in_protest"}, rank: 6,
+		proof: transaction(disputed(gateway.TransactionInProtest)), occasion: lastUpdate,
+	},
+	{
+		kind: TransactionPreChargedback, undocumented: true, status: "pre_chargedback", derivedFrom: []string{"pre_chargedback"}, rank: 6,
+		proof: transaction(disputed(gateway.TransactionPreChargedback)), occasion: lastUpdate,
+	},
+	{kind: TransactionDisputeWon, undocumented: true, status: "paid", rank: 6, proof: transaction(disputeWon), occasion: lastUpdate},
 
 	{kind: PayoutCreated, status: "pending", rank: 1, proof: exists, at: createdAt},
 	{
@@ -340,7 +362,8 @@ func challenged(tx *gateway.Transaction) verdict {
 func paid(tx *gateway.Transaction) verdict {
 	switch tx.Status {
 	case gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionPartiallyRefunded,
-		gateway.TransactionRefunded, gateway.TransactionChargedback, gateway.TransactionInProtest, gateway.TransactionMED:
+		gateway.TransactionRefunded, gateway.TransactionChargedback, gateway.TransactionInProtest, gateway.TransactionMED,
+		gateway.TransactionPreChargedback:
 		return confirmed
 	case gateway.TransactionRefused, gateway.TransactionCanceled:
 		return refuted
@@ -377,6 +400,24 @@ func reached(want gateway.TransactionStatus) func(*gateway.Transaction) verdict 
 			return behind
 		}
 	}
+}
+
+// disputeStates are the states of a dispute, in order.
+var disputeStates = []gateway.TransactionStatus{
+	gateway.TransactionMED, gateway.TransactionInProtest, gateway.TransactionPreChargedback, gateway.TransactionChargedback,
+}
+
+// disputed returns a proof by a state of a dispute, or by a later one.
+func disputed(want gateway.TransactionStatus) func(*gateway.Transaction) verdict {
+	later := disputeStates[slices.Index(disputeStates, want):]
+	return func(tx *gateway.Transaction) verdict {
+		return unlessFinal(slices.Contains(later, tx.Status), tx.Status.Final())
+	}
+}
+
+// disputeWon is a proof by a state from which a payment can be disputed.
+func disputeWon(tx *gateway.Transaction) verdict {
+	return unlessFinal(tx.Settled() || tx.Status == gateway.TransactionPartiallyRefunded, tx.Status.Final())
 }
 
 // ended returns a proof by a state that only an unpaid transaction can reach.
@@ -543,7 +584,7 @@ func lastOf(charges []gateway.SubscriptionTransaction, r *resource) time.Time {
 func paidCharges(sub *gateway.Subscription) []gateway.SubscriptionTransaction {
 	charges := chargesIn(sub, gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionRefunded,
 		gateway.TransactionPartiallyRefunded, gateway.TransactionChargedback)
-	return slices.DeleteFunc(charges, func(tx gateway.SubscriptionTransaction) bool { return tx.Amount != sub.Amount })
+	return slices.DeleteFunc(charges, func(tx gateway.SubscriptionTransaction) bool { return !tx.AmountIs(sub.Amount) })
 }
 
 // chargesIn lists the charges in one of the states, the oldest first.

@@ -3,6 +3,8 @@ package webhook_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -153,4 +155,27 @@ func TestEveryEventThatMovesMoneyIsHandledOnceHoweverLate(t *testing.T) {
 		}
 		assert.Equal(t, []string{"evt_2 " + string(last[kind.Family()]), "evt_1 " + string(kind)}, got.all(), kind)
 	}
+}
+
+func TestTheOrderOfAnEventWithoutAReadableTimeIsUnknown(t *testing.T) {
+	t.Parallel()
+	body := func(id, at string) string {
+		return `{"id":"` + id + `","event":"subscription","data":{"id":"sub_1","event_type":"subscription.updated","occurred_at":"` + at + `"}}`
+	}
+	var logged logBuffer
+	cfg := signedConfig()
+	cfg.Logger, cfg.HandleStale = slog.New(slog.NewTextHandler(&logged, nil)), true
+	rx := receiver(t, cfg)
+	var got effects
+	webhook.OnSubscription(rx, webhook.AnyKind, func(_ context.Context, e *webhook.SubscriptionEvent) error {
+		got.add("%s late=%t", e.ID, e.Stale)
+		return nil
+	})
+	assert.Equal(t, received, response(rx, signed(body("new", "2027-01-04T12:00:00-0300"))))
+	assert.Equal(t, received, response(rx, signed(body("old", "2027-01-04t11:00:00 utc"))))
+	assert.NotContains(t, logged.String(), "order")
+	assert.Equal(t, received, response(rx, signed(body("unknown", "soon"))))
+	assert.Equal(t, 1, strings.Count(logged.String(), "the order of an event is unknown"), logged.String())
+	assert.Equal(t, received, response(rx, signed(body("older", "2027-01-04T10:00:00z"))))
+	assert.Equal(t, []string{"new late=false", "old late=true", "unknown late=false", "older late=true"}, got.all())
 }

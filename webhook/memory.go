@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/gateway-go/gateway"
 )
 
 // MemoryOptions limit a memory store; a zero field means its default.
 type MemoryOptions struct {
-	MaxEvents int              // default 100,000; the oldest done and unhandled events are evicted for new ones
+	MaxEvents int              // of one account; default 100,000; the oldest done and unhandled events are evicted for new ones
 	TTL       time.Duration    // how long a done event is remembered; default 7 days, at least MinRetention
 	Now       func() time.Time // default time.Now
 }
@@ -23,6 +26,31 @@ type MemoryOptions struct {
 // unsigned deliveries of events from before the restart are rejected, because
 // they may be replays. Use package sqlstore to avoid that.
 func NewMemoryStore(opts MemoryOptions) Store {
+	accounts := &memoryAccounts{opts: opts, stores: make(map[string]*memoryStore)}
+	return accounts.store("")
+}
+
+// memoryAccounts are the stores of all accounts, by name.
+type memoryAccounts struct {
+	opts MemoryOptions
+
+	mu     sync.Mutex
+	stores map[string]*memoryStore
+}
+
+func (a *memoryAccounts) store(name string) *memoryStore {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.stores[name]
+	if s == nil {
+		s = newMemoryStore(a.opts)
+		s.accounts = a
+		a.stores[name] = s
+	}
+	return s
+}
+
+func newMemoryStore(opts MemoryOptions) *memoryStore {
 	s := &memoryStore{
 		max:     cmp.Or(opts.MaxEvents, 100_000),
 		ttl:     cmp.Or(opts.TTL, 7*24*time.Hour),
@@ -48,18 +76,21 @@ type memoryStore struct {
 	wall func() time.Time
 	born time.Time
 
-	mu        sync.Mutex
-	last      time.Time                  // last result of now
-	ahead     time.Duration              // last reading of the wall clock, which may be set back
-	entries   map[string]*memoryEntry    // by key, aliases too
-	busy      map[string]*memoryEntry    // the claimed event of a resource
-	latest    map[string]*resourceMemory // per resource with done events
-	facts     map[string][]*memoryEntry
-	ids       map[string][]*memoryEntry // by event id, those that have a fact
-	settled   *list.List                // done and unhandled events, the oldest first
-	waiting   *list.List                // waiting events, the earliest due first
-	count     uint64                    // numbers entries and tokens
-	forgotten time.Time                 // when the youngest evicted event was settled
+	accounts *memoryAccounts
+
+	mu          sync.Mutex
+	fingerprint string                     // of the account, "" if it is unknown
+	last        time.Time                  // last result of now
+	ahead       time.Duration              // last reading of the wall clock, which may be set back
+	entries     map[string]*memoryEntry    // by key, aliases too
+	busy        map[string]*memoryEntry    // the claimed event of a resource
+	latest      map[string]*resourceMemory // per resource with done events
+	facts       map[string][]*memoryEntry
+	ids         map[string][]*memoryEntry // by event id, those that have a fact
+	settled     *list.List                // done and unhandled events, the oldest first
+	waiting     *list.List                // waiting events, the earliest due first
+	count       uint64                    // numbers entries and tokens
+	forgotten   time.Time                 // when the youngest evicted event was settled
 }
 
 type memoryEntry struct {
@@ -79,6 +110,7 @@ type memoryEntry struct {
 	lease     time.Time
 	since     time.Time // of the state
 	reason    string
+	lost      bool          // the last attempt ended when its lease expired
 	place     *list.Element // in the list of its state
 }
 
@@ -88,6 +120,21 @@ type resourceMemory struct {
 }
 
 func (s *memoryStore) Durable() bool { return false }
+
+func (s *memoryStore) For(account gateway.Account) Store { return s.accounts.store(account.Name) }
+
+// identify returns ErrAccountConflict if the store is that of an account with the
+// same name at another base URL.
+func (s *memoryStore) identify(account gateway.Account) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fingerprint = cmp.Or(s.fingerprint, account.Fingerprint)
+	if account.Fingerprint != "" && s.fingerprint != account.Fingerprint {
+		return fmt.Errorf("%w: the memory store has the events of the account %s at another base URL of the gateway: "+
+			"give each account and environment a name of its own", ErrAccountConflict, account.Name)
+	}
+	return nil
+}
 
 // now returns the wall clock's time, but never goes back, so leases, backoffs
 // and TTLs keep their length if the clock is set back.
@@ -158,6 +205,7 @@ func (s *memoryStore) entry(e *memoryEntry, rec Record) Entry {
 	}
 	if same := s.entries[rec.Key]; same != nil && rec.Digest != "" && same.Digest != "" {
 		known.Conflict = rec.Digest != same.Digest
+		known.unrelated = known.Conflict && (rec.Kind != same.Kind || rec.Resource != same.Resource)
 	}
 	return known
 }
@@ -316,7 +364,7 @@ func (s *memoryStore) take(e *memoryEntry, lease time.Duration) *Claim {
 	e.token, e.lease = strconv.FormatUint(s.count, 10), s.now().Add(lease)
 	e.attempts++
 	s.enter(e, StateClaimed)
-	c := &Claim{Record: e.Record, Token: e.token, Attempt: e.attempts, Age: s.now().Sub(e.arrived)}
+	c := &Claim{Record: e.Record, Token: e.token, Attempt: e.attempts, Unfinished: e.lost, Age: s.now().Sub(e.arrived)}
 	if m := s.latest[e.Resource]; m != nil {
 		c.Latest = m.position
 	}
@@ -355,7 +403,7 @@ func (s *memoryStore) Complete(_ context.Context, c *Claim) error {
 
 func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, reason string) error {
 	return s.claimed(c, func(e *memoryEntry) {
-		e.reason = reason
+		e.reason, e.lost = reason, false
 		s.rest(e, s.now().Add(delay))
 	})
 }
@@ -370,7 +418,7 @@ func (s *memoryStore) MarkDead(_ context.Context, c *Claim, reason string) error
 func (s *memoryStore) Release(_ context.Context, c *Claim) error {
 	return s.claimed(c, func(e *memoryEntry) {
 		e.attempts--
-		s.rest(e, s.now())
+		s.rest(e, e.due)
 	})
 }
 
@@ -410,6 +458,7 @@ func (s *memoryStore) expire() {
 	now := s.now()
 	for _, e := range s.busy {
 		if !e.lease.After(now) {
+			e.lost = true
 			s.rest(e, now)
 		}
 	}
@@ -524,7 +573,7 @@ func (e *memoryEntry) after(since, number int64) bool {
 
 func (s *memoryStore) Requeue(_ context.Context, keys ...string) (int, error) {
 	return s.letters(keys, func(e *memoryEntry) {
-		e.attempts = 0
+		e.attempts, e.lost = 0, false
 		s.rest(e, s.now())
 	}), nil
 }

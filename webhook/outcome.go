@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ const (
 	OutcomeStale     Outcome = "stale"     // late and skipped, see Config.HandleStale
 	OutcomeUnhandled Outcome = "unhandled" // there is no handler; the event is kept for a process that has one
 	OutcomeIgnored   Outcome = "ignored"   // dropped, see Ignore
-	OutcomeConflict  Outcome = "conflict"  // a dead letter, because its id had been used for another event
+	OutcomeConflict  Outcome = "conflict"  // a dead letter, because its id had been used for another event; 503 if only in memory
 	OutcomeDead      Outcome = "dead"      // a dead letter
 
 	OutcomeFailed      Outcome = "failed"      // the handler failed; it will be retried
@@ -51,6 +52,7 @@ func (o Outcome) settled() bool {
 // they come from an unauthenticated sender.
 type Observation struct {
 	Outcome    Outcome
+	Account    string // the name of the receiver's account, "" if it has none
 	EventID    string
 	Kind       Kind
 	Resource   string // family and id
@@ -68,6 +70,7 @@ type result struct {
 	retryAfter time.Duration // requested by a handler, or the rest of a backoff
 	state      State         // of a duplicate, in the store
 	family     Family        // of the missing handler
+	pending    bool          // of a conflict: the event is neither done nor stored durably
 }
 
 func outcome(rec Record, o Outcome) result {
@@ -135,6 +138,7 @@ func (s *stats) snapshot() map[Outcome]uint64 {
 
 // report counts, logs and observes an outcome, then wakes the callers of Idle.
 func (rx *Receiver) report(ctx context.Context, o Observation) {
+	o.Account = rx.account.Name
 	rx.stats.add(o.Outcome)
 	rx.log(ctx, o)
 	rx.observe(context.WithoutCancel(ctx), o)
@@ -179,8 +183,11 @@ func levelOf(o Outcome) slog.Level {
 
 const maxReason = 500
 
-// reason returns an error's text, truncated for a log line or a store's row.
-func reason(err error) string { return truncate.Ellipsis(err.Error(), maxReason) }
+// reason returns an error's text, truncated for a log line or a store's row. It
+// has no U+0000, which databases reject.
+func reason(err error) string {
+	return strings.ReplaceAll(truncate.Ellipsis(err.Error(), maxReason), "\x00", "\uFFFD")
+}
 
 func errorAttr(err error) slog.Attr { return slog.String("error", reason(err)) }
 

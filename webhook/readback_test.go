@@ -134,6 +134,49 @@ func TestRefundsOfAnAPIThatOmitsTheAmount(t *testing.T) {
 	assert.Equal(t, []string{"transaction.refunded tx_1 partially_refunded", "transaction.refunded tx_1 refunded"}, got.all())
 }
 
+// TestUnsignedEventWithTheSettledAmount: the event and the API may report what is
+// settled in amount, and not both do.
+func TestUnsignedEventWithTheSettledAmount(t *testing.T) {
+	t.Parallel()
+	for members, want := range map[string]string{
+		`"amount":1990`:                          received,
+		`"amount":383`:                           received,
+		`"amount":400,"paid_amount":"1990"`:      received,
+		`"amount":400,"base_price":1990`:         received,
+		`"amount":400`:                           unconfirmed,
+		`"amount":400,"paid_amount":"19900"`:     unconfirmed,
+		`"amount":0,"base_price":2,"paid_at":""`: unconfirmed,
+	} {
+		api := &fakeAPI{}
+		var data webhook.TransactionData
+		rx, err := webhook.New(mixed(t, api))
+		require.NoError(t, err)
+		webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+			data = e.Data
+			return nil
+		})
+		api.setTransaction("tx_1", "paid", "amount", 383, "base_price", 1990, "paid_amount", 1990)
+		body := `{"id":"e","event":"transaction","data":{"id":"tx_1","event_type":"transaction.paid","status":"paid",` + members + `}}`
+		assert.Equal(t, want, response(rx, request(body)), members)
+		if want == received {
+			assert.Equal(t, []int64{383, 1990, 1990, 1990}, []int64{data.Amount, data.BasePrice, data.PaidAmount, data.Charged()}, members)
+			assert.True(t, data.AmountIs(1990), members)
+		}
+	}
+}
+
+// TestRefundOfTheSettledAmountOnly: a refund of what is settled is not a refund of
+// what the buyer paid.
+func TestRefundOfTheSettledAmountOnly(t *testing.T) {
+	t.Parallel()
+	api := &fakeAPI{}
+	rx, got := shop(t, mixed(t, api))
+	refunded := txBody("e", "transaction.partially_refunded", "tx_1", "refunded")
+	api.setTransaction("tx_1", "partially_refunded", "amount", 383, "paid_amount", 1990, "refunded_amount", 383)
+	assert.NotEqual(t, received, response(rx, request(refunded)))
+	assert.Empty(t, got.all())
+}
+
 func TestAnUnsignedEventOfAnUnknownKindIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	api := &fakeAPI{}
@@ -329,7 +372,7 @@ func TestStatesThatConfirmAnEvent(t *testing.T) {
 		{webhook.TransactionPending, []any{tx("pending"), tx("paid"), tx("refused")}, nil, nil},
 		{
 			webhook.TransactionPaid,
-			[]any{tx("paid"), tx("captured"), tx("partially_refunded"), tx("refunded"), tx("chargedback"), tx("med")},
+			[]any{tx("paid"), tx("captured"), tx("partially_refunded"), tx("refunded"), tx("chargedback"), tx("med"), tx("in_protest"), tx("pre_chargedback")},
 			[]any{tx("pending"), tx("processing"), tx("expired"), tx("three_ds_required"), tx("brand_new")},
 			[]any{tx("refused"), tx("canceled")},
 		},
@@ -342,6 +385,10 @@ func TestStatesThatConfirmAnEvent(t *testing.T) {
 		},
 		{webhook.TransactionPartiallyRefunded, []any{tx("partially_refunded"), tx("refunded")}, []any{tx("paid")}, []any{tx("refused")}},
 		{webhook.TransactionChargedback, []any{tx("chargedback")}, []any{tx("paid"), tx("in_protest"), tx("refunded"), tx("pending")}, []any{tx("refused"), tx("canceled"), tx("expired")}},
+		{webhook.TransactionMED, []any{tx("med"), tx("in_protest"), tx("pre_chargedback"), tx("chargedback")}, []any{tx("paid"), tx("partially_refunded")}, []any{tx("refunded")}},
+		{webhook.TransactionInProtest, []any{tx("in_protest"), tx("pre_chargedback"), tx("chargedback")}, []any{tx("med"), tx("paid")}, []any{tx("refunded")}},
+		{webhook.TransactionPreChargedback, []any{tx("pre_chargedback"), tx("chargedback")}, []any{tx("med"), tx("in_protest")}, []any{tx("refunded")}},
+		{webhook.TransactionDisputeWon, []any{tx("paid"), tx("partially_refunded")}, []any{tx("med"), tx("in_protest")}, []any{tx("chargedback"), tx("refunded")}},
 		{
 			webhook.TransactionThreeDSRequired,
 			[]any{tx("three_ds_required"), &gateway.Transaction{Status: "pending", NextAction: &gateway.NextAction{}}, tx("paid"), tx("refused")},

@@ -4,10 +4,9 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"math"
+	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -23,12 +22,14 @@ type Delivery struct {
 // it, stores its event and, in Sync mode, handles it. Send the Response to the
 // sender.
 func (rx *Receiver) Receive(ctx context.Context, d Delivery) Response {
-	return rx.deliver(rx.opened(ctx, nil), d)
+	return rx.deliver(rx.opened(ctx, nil), d, true)
 }
 
-func (rx *Receiver) deliver(ctx context.Context, d Delivery) Response {
+// deliver processes a delivery. One that is not announced as JSON needs a valid
+// signature.
+func (rx *Receiver) deliver(ctx context.Context, d Delivery, json bool) Response {
 	started := time.Now()
-	r := rx.protected(ctx, Record{}, func() result { return rx.receive(ctx, d) })
+	r := rx.protected(ctx, Record{}, func() result { return rx.receive(ctx, d, json) })
 	r.Duration = time.Since(started)
 	rx.report(ctx, r.Observation)
 	return responseOf(r)
@@ -36,7 +37,7 @@ func (rx *Receiver) deliver(ctx context.Context, d Delivery) Response {
 
 // receive verifies and parses a delivery, identifies its event (an unsigned one
 // is confirmed by the API), stores it and, in Sync mode, handles it.
-func (rx *Receiver) receive(ctx context.Context, d Delivery) result {
+func (rx *Receiver) receive(ctx context.Context, d Delivery, json bool) result {
 	if !rx.secretPathMatches(d.Path) {
 		return refused(errNotFound)
 	}
@@ -48,7 +49,10 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery) result {
 	}
 	defer rx.running.Done()
 	e, err := rx.authenticate(d)
-	if err != nil {
+	switch {
+	case !json && (err != nil || !e.Signed):
+		return refused(errMediaType)
+	case err != nil:
 		return refused(err)
 	}
 	if rx.cfg.Mode == Sync && rx.runs.isPaused() {
@@ -68,12 +72,14 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery) result {
 	return rx.accept(ctx, rec)
 }
 
-// secretPathMatches compares the last element of the path in constant time.
+// secretPathMatches compares the last element of the path in constant time. Some
+// proxies append a slash.
 func (rx *Receiver) secretPathMatches(path string) bool {
 	want := rx.cfg.SecretPath.Reveal()
 	if want == "" {
 		return true
 	}
+	path = strings.TrimRight(path, "/")
 	got := path[strings.LastIndexByte(path, '/')+1:]
 	return subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }
@@ -81,14 +87,7 @@ func (rx *Receiver) secretPathMatches(path string) bool {
 // authenticate checks the signature, if the policy requires one or the
 // delivery has one, before anything is read from the body.
 func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
-	signed, keyID := false, ""
-	switch rx.cfg.Trust {
-	case RequireSignature:
-		signed = true
-	case SignatureOrReadBack:
-		signed = rx.verifier.Signed(d.Header)
-	default:
-	}
+	signed, keyID := rx.needsSignature(d.Header), ""
 	if signed {
 		var err error
 		if keyID, err = rx.verifier.VerifiedBy(d.Header, d.Body); err != nil {
@@ -103,17 +102,33 @@ func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
 	return e, nil
 }
 
+// needsSignature reports whether a delivery is rejected without a valid
+// signature.
+func (rx *Receiver) needsSignature(header http.Header) bool {
+	switch rx.cfg.Trust {
+	case RequireSignature:
+		return true
+	case SignatureOrReadBack:
+		return rx.verifier.Signed(header)
+	default:
+		return false
+	}
+}
+
 // accept stores the event and, in Sync mode, handles it.
 func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 	rec.Trace = rx.trace(ctx)
 	entry, err := rx.put(ctx, &rec)
+	if err == nil && entry.Added {
+		rx.warnOrder(ctx, rec)
+	}
 	switch {
 	case errors.Is(err, ErrNotConfirmedYet):
 		return unconfirmed(err)
 	case err != nil:
 		return storeError(rec, err)
 	case entry.Conflict:
-		return rx.conflict(ctx, rec)
+		return rx.conflict(ctx, rec, entry)
 	case entry.State == StateDone || entry.State == StateDead:
 		return duplicate(rec, entry.State)
 	case rx.cfg.Mode == Sync:
@@ -127,6 +142,16 @@ func (rx *Receiver) accept(ctx context.Context, rec Record) result {
 	default:
 		rx.wakeWorkers() //nolint:contextcheck // the workers outlive the delivery
 		return outcome(rec, OutcomeStored)
+	}
+}
+
+// warnOrder reports a signed event of a subscription whose time is missing or
+// can't be read: it is never late, whatever was handled before.
+func (rx *Receiver) warnOrder(ctx context.Context, rec Record) {
+	row := rowOf(rec.Kind)
+	if row != nil && row.rank > 0 && rec.Signed && rec.Kind.Family() == FamilySubscription && rec.Position == 0 {
+		rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: the order of an event is unknown: it has no occurred_at that can be read",
+			slog.String("event_id", rec.EventID), slog.String("kind", string(rec.Kind)), slog.String("resource", rec.Resource))
 	}
 }
 
@@ -152,14 +177,35 @@ var errConflict = errors.New("webhook: an event with this id and other content w
 // conflict stores an event with the id of another event as a dead letter: an
 // operator must decide whether it is new, or the first event with other
 // content.
-func (rx *Receiver) conflict(ctx context.Context, rec Record) result {
+//
+// In Sync mode the delivery may also be the only retry of the first event, which
+// some gateways redeliver with newer data. So that event is handled first, and
+// until it is, the sender must retry. The same applies to a dead letter that was
+// requeued and is not done yet. A memory store forgets its dead letters, so an
+// event of another kind or resource is not acknowledged.
+func (rx *Receiver) conflict(ctx context.Context, rec Record, first Entry) result {
+	if rx.cfg.Mode == Sync && first.State != StateDone && first.State != StateDead {
+		r := rx.handleNow(ctx, first.Key, rec, rx.handleDelivered)
+		if !r.Outcome.settled() {
+			return r
+		}
+		if r.Outcome != OutcomeDuplicate {
+			rx.report(ctx, r.Observation)
+		}
+	}
 	rec.Key += " " + rec.Digest
 	rec.Resource = "event/" + rec.Key // it does not wait for other events
 	rec.Fact, rec.Position = "", 0
-	if _, err := rx.cfg.Store.PutDead(ctx, rec, reason(errConflict)); err != nil {
+	letter, err := rx.cfg.Store.PutDead(ctx, rec, reason(errConflict))
+	if err != nil {
 		return storeError(rec, err)
 	}
-	return failure(rec, OutcomeConflict, errConflict)
+	if rx.cfg.Mode == Sync && letter.State != StateDone && letter.State != StateDead {
+		return rx.handleNow(ctx, letter.Key, rec, rx.handleDelivered)
+	}
+	r := failure(rec, OutcomeConflict, errConflict)
+	r.pending = first.unrelated && letter.State != StateDone && !rx.cfg.Store.Durable()
+	return r
 }
 
 // deliveryPool is the capacity for deliveries of one kind. Signed and unsigned ones
@@ -197,38 +243,4 @@ func (rx *Receiver) poolOf(e *Event) *deliveryPool {
 		return &rx.signed
 	}
 	return &rx.unsigned
-}
-
-// A body's buffer starts with firstBody bytes; bytes beyond freeBody are taken
-// from the pool. The gateway's events are a few KiB, so ordinary deliveries
-// are not affected by any number of large bodies.
-const (
-	firstBody = 4 << 10
-	freeBody  = 16 << 10
-)
-
-var errBodyMemory = errors.New("webhook: the bodies that are being received need too much memory")
-
-// bodyPool limits the total memory of the bodies that are being received.
-type bodyPool struct {
-	size int64
-	used atomic.Int64
-}
-
-// bodyMemory is the size of the pool.
-func bodyMemory(cfg *Config) int64 {
-	if cfg.MaxBody > math.MaxInt64/int64(cfg.MaxConcurrent) {
-		return math.MaxInt64
-	}
-	return int64(cfg.MaxConcurrent) * cfg.MaxBody
-}
-
-// resize accounts for a body that grows or shrinks.
-func (p *bodyPool) resize(from, to int) bool {
-	change := max(int64(to), freeBody) - max(int64(from), freeBody)
-	if p.used.Add(change) > p.size && change > 0 {
-		p.used.Add(-change)
-		return false
-	}
-	return true
 }

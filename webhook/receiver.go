@@ -2,11 +2,14 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gateway-go/gateway"
 )
 
 // Receiver receives the gateway's deliveries and passes each event to its
@@ -17,13 +20,16 @@ type Receiver struct {
 	// These are pointers because fmt, when it can't call Format, prints only
 	// their addresses and not the signing keys.
 	cfg       *Config
+	account   gateway.Account
 	verifier  *Verifier
 	signed    deliveryPool
 	unsigned  deliveryPool
-	bodies    bodyPool
 	stats     stats
 	runs      runs
 	hungSlots chan struct{} // one place for each hung handler that has given up its slot
+
+	signedBodies    *bodyPool // bodies whose headers could be those of a valid signature
+	untrustedBodies *bodyPool // all others
 
 	mu       sync.Mutex
 	routes   map[route]*handler
@@ -44,16 +50,22 @@ type Receiver struct {
 }
 
 // New returns a receiver, or an error if the configuration is invalid or can't
-// keep the receiver's guarantees.
+// keep the receiver's guarantees. It asks a durable store for the account's
+// events, for up to 5 seconds, and returns [ErrAccountConflict] if they belong to
+// another base URL.
 func New(cfg Config) (*Receiver, error) {
 	cfg.setDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	account := cfg.account()
+	if err := cfg.bindStore(account); err != nil {
+		return nil, err
+	}
 	rx := &Receiver{
 		cfg:         &cfg,
+		account:     account,
 		verifier:    &Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
-		bodies:      bodyPool{size: bodyMemory(&cfg)},
 		routes:      make(map[route]*handler),
 		hungSlots:   make(chan struct{}, max(cfg.MaxHung, 0)),
 		unrouted:    make(map[route]struct{}),
@@ -63,11 +75,47 @@ func New(cfg Config) (*Receiver, error) {
 		idleQueries: make(chan chan bool),
 	}
 	rx.signed, rx.unsigned = newDeliveryPool(&cfg), newDeliveryPool(&cfg)
+	rx.signedBodies, rx.untrustedBodies = newBodyPool(&cfg), newBodyPool(&cfg)
+	if err := rx.openAccount(); err != nil {
+		return nil, err
+	}
 	if cfg.Trust == UnsafeTrustBody {
 		cfg.Logger.WarnContext(context.Background(), "webhook: UnsafeTrustBody accepts every delivery, signed or not; use it only in tests")
 	}
 	return rx, nil
 }
+
+// openTimeout limits how long New waits for a durable store.
+const openTimeout = 5 * time.Second
+
+// openAccount returns an error if the account's name is used for another base
+// URL. Other errors may be temporary, and every delivery reports them again.
+func (rx *Receiver) openAccount() error {
+	if rx.account.Name == "" {
+		return nil
+	}
+	if m, ok := rx.cfg.Store.(*memoryStore); ok {
+		return m.identify(rx.account)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	err := rx.guarded(ctx, "Store.Remembers", func() error {
+		_, err := rx.cfg.Store.Remembers(ctx)
+		return err
+	})
+	if errors.Is(err, ErrAccountConflict) {
+		return err
+	}
+	if err != nil {
+		rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: the store can't be read yet", errorAttr(err))
+	}
+	return nil
+}
+
+// Account returns the account whose events the receiver handles. Its Name is ""
+// if neither [gateway.WithAccount] nor Config.Account set one, and its
+// Fingerprint if the receiver has no API.
+func (rx *Receiver) Account() gateway.Account { return rx.account }
 
 // enter registers a delivery or worker, unless the receiver is shut down.
 func (rx *Receiver) enter() bool {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,21 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
+func TestNamesOfHeaders(t *testing.T) {
+	t.Parallel()
+	const punctuation = "!#$%&'*+-.^_`|~" // RFC 9110, section 5.6.2
+	for b := range 256 {
+		c := string([]byte{byte(b)})
+		letter := b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
+		for _, names := range []webhook.HeaderNames{{Timestamp: "X" + c}, {Signature: c + "X"}} {
+			cfg := signedConfig()
+			cfg.Headers = names
+			_, err := webhook.New(cfg)
+			assert.Equal(t, letter || strings.Contains(punctuation, c), err == nil, "%q: %v", names, err)
+		}
+	}
+}
+
 func TestNewRejectsInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	client := (&fakeAPI{}).client(t)
@@ -28,6 +44,14 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		"Keys[1] is empty": {Keys: append(key[:1:1], webhook.SigningKey{})},
 		"Keys[0] has 7 characters; a signing key has at least 8": {Keys: []webhook.SigningKey{{Key: gateway.NewSecret("1234567")}}},
 		"Keys[0] begins or ends with white space":                {Keys: []webhook.SigningKey{{Key: gateway.NewSecret(secret.Reveal() + "\n")}}},
+		"Keys[0] is in quotes":                                   {Keys: []webhook.SigningKey{{Key: gateway.NewSecret(`"whsec_of_this_test"`)}}},
+		"Keys[1] is in quotes":                                   {Keys: append(key[:1:1], webhook.SigningKey{Key: gateway.NewSecret(`'whsec_of_this_test'`)})},
+		"Keys[2] is in quotes":                                   {Keys: append(key[:1:1], webhook.SigningKey{Key: gateway.NewSecret("another secret")}, webhook.SigningKey{Key: gateway.NewSecret("“whsec_of_this_test”")})},
+		"Keys[1] begins or ends with white space":                {Keys: append(key[:1:1], webhook.SigningKey{Key: gateway.NewSecret(" \"whsec_of_this_test\"\r\n")})},
+		"the ID of Keys[0] must have at most 255 bytes of valid": {Keys: []webhook.SigningKey{{ID: "2026\x00", Key: secret}}},
+		"the ID of Keys[1] must have at most 255 bytes of valid": {Keys: append(key[:1:1], webhook.SigningKey{ID: "\xff", Key: gateway.NewSecret("another secret")})},
+		"SecretPath begins or ends with white space":             {Keys: key, SecretPath: gateway.NewSecret("c0ffee00c0ffee00\n")},
+		"SecretPath begins or ends with white space, or is in":   {Keys: key, SecretPath: gateway.NewSecret(`"c0ffee00c0ffee00"`)},
 		"Keys[0] and Keys[1] have the same ID":                   {Keys: []webhook.SigningKey{{ID: "a", Key: secret}, {ID: "a", Key: gateway.NewSecret("another secret")}}},
 		"the ID of Keys[0] is the key itself":                    {Keys: []webhook.SigningKey{{ID: secret.Reveal(), Key: secret}}},
 		"the NotAfter of every key has passed":                   {Keys: []webhook.SigningKey{{Key: secret, NotAfter: time.Now().Add(-time.Hour)}}},
@@ -41,17 +65,32 @@ func TestNewRejectsInvalidConfigurations(t *testing.T) {
 		"at least 16 characters":                                 {Keys: key, SecretPath: gateway.NewSecret("short")},
 		"no slash":                                               {Keys: key, SecretPath: gateway.NewSecret("0123456789/0123456789")},
 		"a durable Store":                                        {Keys: key, Mode: webhook.Inbox},
+		`Headers.Signature is "X-Signature:", which is not`:      {Keys: key, Headers: webhook.HeaderNames{Signature: "X-Signature:"}},
+		`Headers.Timestamp is "X Timestamp", which is not`:       {Keys: key, Headers: webhook.HeaderNames{Timestamp: "X Timestamp"}},
+		`Headers.Timestamp and Headers.Signature are both`:       {Keys: key, Headers: webhook.HeaderNames{Timestamp: "x-hub", Signature: "X-Hub"}},
 		"needs a durable Store":                                  {Keys: key, Mode: webhook.Inbox, Store: webhook.NewMemoryStore(webhook.MemoryOptions{})},
 		"TTL of 1h0m0s is shorter":                               {Keys: key, Store: webhook.NewMemoryStore(webhook.MemoryOptions{TTL: time.Hour})},
 	} {
 		_, err := webhook.New(cfg)
 		require.ErrorContains(t, err, want)
+		for _, key := range cfg.Keys {
+			if text := strings.Trim(key.Key.Reveal(), " \r\n\"'“”"); text != "" {
+				assert.NotContains(t, err.Error(), text)
+			}
+		}
+		if text := cfg.SecretPath.Reveal(); text != "" {
+			assert.NotContains(t, err.Error(), strings.Trim(text, "\n\""))
+		}
 	}
 	_, err := webhook.New(webhook.Config{API: client})
 	require.NoError(t, err, "deliveries without a secret are confirmed by the API")
 	old := webhook.SigningKey{Key: gateway.NewSecret("the old secret"), NotAfter: time.Now().Add(-time.Hour)}
 	_, err = webhook.New(webhook.Config{Keys: []webhook.SigningKey{key[0], old}})
 	require.NoError(t, err, "an expired key that was not removed yet")
+	for _, text := range []string{`a"secret"`, `"a secret`, `a secret'`, `"'"'"'"'`} {
+		_, err = webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: gateway.NewSecret(text)}}})
+		require.NoError(t, err, "a random secret may contain quotes: %s", text)
+	}
 }
 
 func TestAHandlerSeesItsKind(t *testing.T) {
@@ -261,7 +300,8 @@ func TestTheSecretPath(t *testing.T) {
 	for path, want := range map[string]string{
 		"/webhooks/c0ffee00c0ffee00":  received,
 		"/webhooks/c0ffee00c0ffee0":   `404 {"error":"not_found"}`,
-		"/webhooks/c0ffee00c0ffee00/": `404 {"error":"not_found"}`,
+		"/webhooks/c0ffee00c0ffee00/": received,
+		"/c0ffee00c0ffee00//":         received,
 		"/c0ffee00c0ffee00/webhooks":  `404 {"error":"not_found"}`,
 		"/":                           `404 {"error":"not_found"}`,
 	} {
@@ -284,7 +324,7 @@ func TestSlowSendersTimeOut(t *testing.T) {
 	defer close(body)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, never)
 	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
+	sign(r, secret, time.Now(), "")
 	res, err := srv.Client().Do(r)
 	require.NoError(t, err)
 	defer func() { _ = res.Body.Close() }()
@@ -350,7 +390,10 @@ func TestObservationsHaveIDsOfProvenEventsOnly(t *testing.T) {
 	response(rx, signed(paid("evt_1", "tx_1")))
 	response(rx, forged(paid("evt_2", "tx_2")))
 	assert.Equal(t, []webhook.Observation{
-		{Outcome: webhook.OutcomeUnhandled, EventID: "evt_1", Kind: webhook.TransactionPaid, Resource: "transaction/tx_1", KeyID: "Keys[0]", Attempt: 1},
-		{Outcome: webhook.OutcomeRefused, Err: webhook.ErrInvalidSignature},
+		{
+			Outcome: webhook.OutcomeUnhandled, Account: "shop", EventID: "evt_1", Kind: webhook.TransactionPaid, Resource: "transaction/tx_1",
+			KeyID: "Keys[0]", Attempt: 1,
+		},
+		{Outcome: webhook.OutcomeRefused, Account: "shop", Err: webhook.ErrInvalidSignature},
 	}, seen)
 }

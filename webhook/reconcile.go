@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ type OpenResource struct {
 	// time. It is required with ExternalRef: resources created more than an
 	// hour before it are not searched.
 	Since time.Time
+
+	swept bool // found by its state, not in the records
 }
 
 // ReconcilerConfig configures [NewReconciler]. Only Open is required.
@@ -71,6 +74,16 @@ type ReconcilerConfig struct {
 	// were not found stay undecided.
 	SearchPages int
 
+	// Sweep lists states of transactions that each round searches for, beside
+	// what Open yields. With med, in_protest and pre_chargedback, the states of a
+	// dispute, a dispute of an old order is found although Open no longer yields
+	// it: a Pix payment can be disputed for 80 days, and no webhook reports it.
+	// A round lists the transactions in these states, and reads those that have
+	// changed since the last round. The gateway must know the states as values
+	// of its filter status. Once your records have the dispute, yield it from
+	// Open with its state until it is decided.
+	Sweep []gateway.TransactionStatus
+
 	// RepairAfter is how long a resource may stay open in the records after a
 	// round found its event completed. Then the event is handled again, because
 	// its effect was lost or never happened. The time counts in one Reconciler
@@ -96,6 +109,7 @@ type Reconciler struct {
 
 	mu       sync.Mutex
 	suspects map[string]time.Time // by fact: since when the event is done but its resource open
+	swept    map[string]time.Time // by id: the last update of transactions that a sweep has reported
 }
 
 // NewReconciler returns a reconciler for the receiver's handlers. The receiver
@@ -199,7 +213,11 @@ func happenedSince(open OpenResource, r *resource, now time.Time) []Kind {
 	}
 	var since []Kind
 	was := gateway.TransactionStatus(open.Status)
-	wasPaid := was.Settled() || was == gateway.TransactionPartiallyRefunded
+	wasDisputed := slices.Contains(disputeStates, was) && r.transaction != nil
+	if wasDisputed && r.proves(TransactionDisputeWon, now) {
+		return []Kind{TransactionDisputeWon}
+	}
+	wasPaid := was.Settled() || was == gateway.TransactionPartiallyRefunded || wasDisputed
 	if r.transaction != nil && !wasPaid && r.proves(TransactionPaid, now) {
 		since = append(since, TransactionPaid)
 	}

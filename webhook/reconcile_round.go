@@ -28,12 +28,16 @@ type round struct {
 	mu    sync.Mutex
 	sum   Reconciliation
 	known map[string]time.Time // the suspects of this round
+	swept map[string]time.Time // what the sweep of this round has reported
+
+	opened map[string]bool // ids that Open has yielded
 }
 
 func (r *Reconciler) begin() *round {
 	return &round{
 		Reconciler: r, began: time.Now(),
 		slots: make(chan struct{}, r.cfg.Concurrent), known: make(map[string]time.Time),
+		swept: make(map[string]time.Time), opened: make(map[string]bool),
 	}
 }
 
@@ -43,10 +47,11 @@ func (r *Reconciler) end(ro *round, complete bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if complete || r.suspects == nil {
-		r.suspects = ro.known
+		r.suspects, r.swept = ro.known, ro.swept
 		return
 	}
 	maps.Copy(r.suspects, ro.known)
+	maps.Copy(r.swept, ro.swept)
 }
 
 func (ro *round) run(ctx context.Context) error {
@@ -59,11 +64,15 @@ func (ro *round) run(ctx context.Context) error {
 			refs = append(refs, open)
 			continue
 		}
+		ro.opened[open.ID] = true
 		if err := ro.start(ctx, open); err != nil {
 			return err
 		}
 	}
 	if err := ro.resolve(ctx, refs); err != nil {
+		return err
+	}
+	if err := ro.sweep(ctx); err != nil {
 		return err
 	}
 	return ctx.Err()
@@ -157,6 +166,9 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 			return fail(err) // later events would be out of order
 		}
 	}
+	if open.swept {
+		ro.remember(res)
+	}
 	return one, nil
 }
 
@@ -180,7 +192,7 @@ func (ro *round) pass(ctx context.Context, open OpenResource, kind Kind, res *re
 	case result.Outcome != OutcomeDuplicate:
 		one.Found++
 		return nil
-	case result.state == StateDone && ro.contradicted(rec.Fact):
+	case result.state == StateDone && !open.swept && ro.contradicted(rec.Fact):
 		return ro.again(ctx, rec, "repair", one)
 	default:
 		one.Known++

@@ -138,7 +138,7 @@ func position(e *Event) int64 {
 	}
 	at := timestampOf(e, "occurred_at", "occurredAt")
 	if at.IsZero() || at.UnixMilli() <= 0 {
-		return 0
+		return 0 // the order is unknown; see warnOrder
 	}
 	return at.UnixMilli()<<2 | row.rank
 }

@@ -126,7 +126,7 @@ func on[E any](rx *Receiver, family Family, kind Kind, fn func(context.Context, 
 	rx.register(route{family: family, kind: kind}, func(ctx context.Context, e *Event) error {
 		typed, err := as(e)
 		if err != nil {
-			return Permanent(err) // kept as a dead letter, because a later version may be able to read it
+			return Permanent(&unreadableError{err})
 		}
 		return fn(ctx, typed)
 	}, options...)

@@ -43,7 +43,7 @@ func TestShutdownWaitsForRunningHandlers(t *testing.T) {
 func TestShutdownReleasesUnfinishedEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := webhook.NewMemoryStore(webhook.MemoryOptions{})
+		store := webhook.NewMemoryStore(webhook.MemoryOptions{}).For(ownAccount)
 		cfg := signedConfig()
 		cfg.Store = store
 		rx, err := webhook.New(cfg)

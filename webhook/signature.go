@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // The default names of the signature headers.
@@ -31,7 +33,7 @@ const maxSignatures = 8
 
 // minSigningKey is the shortest key in bytes that [New] accepts. The gateway's
 // secrets are longer: a shorter one is a placeholder or has been truncated.
-const minSigningKey = 8
+const minSigningKey = spec.MinSigningKey
 
 const signaturePrefix = "sha256="
 
@@ -64,6 +66,27 @@ type HeaderNames struct {
 
 func (n HeaderNames) timestamp() string { return cmp.Or(n.Timestamp, DefaultTimestampHeader) }
 func (n HeaderNames) signature() string { return cmp.Or(n.Signature, DefaultSignatureHeader) }
+
+// check rejects names that no request can have, such as one that was copied with
+// its colon: every delivery would seem to be unsigned.
+func (n HeaderNames) check() error {
+	for field, name := range map[string]string{"Timestamp": n.timestamp(), "Signature": n.signature()} {
+		for i := range len(name) {
+			if !isTokenByte(name[i]) {
+				return fmt.Errorf("webhook: Headers.%s is %q, which is not the name of a header", field, name)
+			}
+		}
+	}
+	if strings.EqualFold(n.timestamp(), n.signature()) {
+		return fmt.Errorf("webhook: Headers.Timestamp and Headers.Signature are both %q", n.signature())
+	}
+	return nil
+}
+
+// isTokenByte reports whether a header's name may contain b (RFC 9110, section 5.6.2).
+func isTokenByte(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z' || strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0
+}
 
 // Sign returns the values of the timestamp and the signature header for body:
 // Unix seconds in decimal, and "sha256=" with the lower-case hex of
@@ -102,7 +125,7 @@ type Verifier struct {
 }
 
 // Signed reports whether the delivery claims to be signed: it has at least one
-// of the two headers.
+// of the two headers, with a value.
 func (v *Verifier) Signed(header http.Header) bool {
 	return len(values(header, v.Headers.signature())) > 0 || len(values(header, v.Headers.timestamp())) > 0
 }
@@ -110,11 +133,12 @@ func (v *Verifier) Signed(header http.Header) bool {
 // Verify checks the signature of a delivery. The error is
 // [ErrMissingSignature], [ErrInvalidSignature] or [ErrStaleTimestamp]; the last
 // one means that the signature is valid, but its timestamp is outside the
-// tolerance.
+// tolerance or not a time. Blank headers count as missing.
 //
 // While the gateway rotates its secret, a delivery may carry up to 8
 // signatures, in repeated headers or in one header separated by commas or
-// spaces. One of them must match. There is only one timestamp.
+// spaces. One of them must match. There is only one timestamp. Equal copies of a
+// signature or timestamp, which proxies make, count as one.
 func (v *Verifier) Verify(header http.Header, body []byte) error {
 	_, err := v.verify(header, body)
 	return err
@@ -132,41 +156,82 @@ func (v *Verifier) VerifiedBy(header http.Header, body []byte) (id string, err e
 
 // verify returns the index of the key that made the signature.
 func (v *Verifier) verify(header http.Header, body []byte) (key int, err error) {
-	signatures := values(header, v.Headers.signature())
-	timestamps := values(header, v.Headers.timestamp())
-	if len(signatures) == 0 || len(timestamps) == 0 {
-		return 0, ErrMissingSignature
+	s, err := v.stampOf(header)
+	if err != nil {
+		return 0, err
 	}
-	// With two timestamps it is unknown which one was signed, so neither is
-	// used.
-	if len(timestamps) > 1 {
-		return 0, ErrInvalidSignature
-	}
-	candidates, _ := splitSignatures(signatures) // no signatures are used if there are too many
-	now := time.Now()
-	if v.Now != nil {
-		now = v.Now()
-	}
-	key, ok := v.match(candidates, timestamps[0], body, now)
+	now := v.now()
+	key, ok := v.match(s, body, now)
 	if !ok {
 		return 0, ErrInvalidSignature
 	}
-	at, ok := unixSeconds(timestamps[0])
-	if !ok {
-		return 0, ErrInvalidSignature
-	}
-	window := int64(cmp.Or(v.Tolerance, Tolerance) / time.Second)
-	if age := now.Unix() - at; age > window || age < -window {
+	at, ok := unixSeconds(s.timestamp)
+	if !ok || !v.tolerates(at, now) { // signed, but no time within the tolerance
 		return key, ErrStaleTimestamp
 	}
 	return key, nil
 }
 
-// splitSignatures splits the values of the signature header. It reports false
-// if there are too many.
+func (v *Verifier) now() time.Time {
+	if v.Now != nil {
+		return v.Now()
+	}
+	return time.Now()
+}
+
+// tolerates reports whether the timestamp is close enough to the clock.
+func (v *Verifier) tolerates(at int64, now time.Time) bool {
+	window := int64(cmp.Or(v.Tolerance, Tolerance) / time.Second)
+	age := now.Unix() - at
+	return age <= window && age >= -window
+}
+
+// stamp is what the signature headers of a delivery say.
+type stamp struct {
+	timestamp  string
+	signatures []string
+}
+
+// stampOf reads the signature headers. The error is [ErrMissingSignature], or
+// [ErrInvalidSignature] if no body can be valid.
+func (v *Verifier) stampOf(header http.Header) (s stamp, err error) {
+	signatures := values(header, v.Headers.signature())
+	timestamps := splitTimestamps(lines(header, v.Headers.timestamp()))
+	if len(signatures) == 0 || len(timestamps) == 0 {
+		return s, ErrMissingSignature
+	}
+	// With two timestamps it is unknown which one was signed, so neither is
+	// used.
+	if len(timestamps) > 1 {
+		return s, ErrInvalidSignature
+	}
+	candidates, ok := splitSignatures(signatures) // no signatures are used if there are too many
+	if !ok || !slices.ContainsFunc(candidates, wellFormed) {
+		return s, ErrInvalidSignature
+	}
+	return stamp{timestamps[0], candidates}, nil
+}
+
+// plausible reports whether a delivery with this stamp may be valid: anyone can
+// make such a stamp, but only on purpose.
+func (v *Verifier) plausible(s stamp) bool {
+	at, ok := unixSeconds(s.timestamp)
+	return ok && v.tolerates(at, v.now())
+}
+
+// wellFormed reports whether a signature has the length of a valid one.
+func wellFormed(signature string) bool {
+	return len(signature) == len(signaturePrefix)+2*sha256.Size && strings.HasPrefix(signature, signaturePrefix)
+}
+
+// splitSignatures returns the different signatures in the values of the header.
+// It reports false if there are too many.
 func splitSignatures(headers []string) (list []string, ok bool) {
 	for _, h := range headers {
 		for one := range strings.FieldsFuncSeq(h, func(r rune) bool { return r == ',' || r == ' ' }) {
+			if slices.Contains(list, one) {
+				continue
+			}
 			if len(list) == maxSignatures {
 				return nil, false
 			}
@@ -176,38 +241,67 @@ func splitSignatures(headers []string) (list []string, ok bool) {
 	return list, true
 }
 
+// splitTimestamps returns the different timestamps in the values of the header.
+// Proxies join repeated headers with a comma, which dates have too.
+func splitTimestamps(headers []string) (list []string) {
+	for _, h := range headers {
+		parts := strings.Split(h, ",")
+		if slices.ContainsFunc(parts, notSeconds) {
+			parts = []string{h}
+		}
+		for _, one := range parts {
+			if one = strings.TrimSpace(one); one != "" && !slices.Contains(list, one) {
+				list = append(list, one)
+			}
+		}
+	}
+	return list
+}
+
+func notSeconds(s string) bool {
+	_, ok := unixSeconds(strings.TrimSpace(s))
+	return !ok
+}
+
 // match returns the index of the first key that made one of the signatures.
 // Each key's MAC is computed only once, so additional signatures are cheap.
-func (v *Verifier) match(signatures []string, timestamp string, body []byte, now time.Time) (key int, ok bool) {
-	const size = len(signaturePrefix) + 2*sha256.Size
-	if !slices.ContainsFunc(signatures, func(s string) bool { return len(s) == size }) {
-		return 0, false
-	}
+func (v *Verifier) match(s stamp, body []byte, now time.Time) (key int, ok bool) {
 	for i, k := range v.Keys {
 		if !k.accepted(now) {
 			continue
 		}
-		want := []byte(mac(k.Key, timestamp, body))
-		if slices.ContainsFunc(signatures, func(s string) bool { return hmac.Equal(want, []byte(s)) }) {
+		want := []byte(mac(k.Key, s.timestamp, body))
+		if slices.ContainsFunc(s.signatures, func(s string) bool { return hmac.Equal(want, []byte(s)) }) {
 			return i, true
 		}
 	}
 	return 0, false
 }
 
-// values looks up a header by its canonical name. It also supports maps with
-// lower-case names, such as those of cloud functions.
+// values returns the values of a header that are not blank.
 func values(header http.Header, name string) []string {
+	found := lines(header, name)
+	if slices.ContainsFunc(found, blank) {
+		return slices.DeleteFunc(slices.Clone(found), blank)
+	}
+	return found
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// lines returns all values of a header. It also supports maps with lower-case
+// names, such as those of cloud functions.
+func lines(header http.Header, name string) (found []string) {
 	canonical := http.CanonicalHeaderKey(name)
 	if found := header[canonical]; len(found) > 0 {
 		return found
 	}
-	for key, found := range header {
+	for key, some := range header {
 		if len(key) == len(name) && http.CanonicalHeaderKey(key) == canonical {
-			return found
+			found = append(found, some...)
 		}
 	}
-	return nil
+	return found
 }
 
 // unixSeconds parses a timestamp strictly: up to twelve digits, which are

@@ -76,14 +76,21 @@ func TestVerifyRejects(t *testing.T) {
 		"upper case":         {headers(now, strings.ToUpper(vectorSignature)), vectorBody, webhook.ErrInvalidSignature},
 		"no prefix":          {headers(now, vectorSignature[7:]), vectorBody, webhook.ErrInvalidSignature},
 		"prefix only":        {headers(now, "sha256="), vectorBody, webhook.ErrInvalidSignature},
-		"empty":              {headers("", ""), vectorBody, webhook.ErrInvalidSignature},
-		"two timestamps":     {http.Header{webhook.DefaultTimestampHeader: {now, now}, webhook.DefaultSignatureHeader: {vectorSignature}}, vectorBody, webhook.ErrInvalidSignature},
+		"blank":              {headers("", " "), vectorBody, webhook.ErrMissingSignature},
+		"a blank timestamp":  {headers(" ", vectorSignature), vectorBody, webhook.ErrMissingSignature},
+		"a blank signature":  {headers(now, ""), vectorBody, webhook.ErrMissingSignature},
+		"two timestamps":     {http.Header{webhook.DefaultTimestampHeader: {now, "1700000001"}, webhook.DefaultSignatureHeader: {vectorSignature}}, vectorBody, webhook.ErrInvalidSignature},
+		"two in one line":    {headers(now+", 1700000001", vectorSignature), vectorBody, webhook.ErrInvalidSignature},
+		"two names":          {http.Header{"X-gateway-timestamp": {now}, "x-gateway-timestamp": {"1700000001"}, webhook.DefaultSignatureHeader: {vectorSignature}}, vectorBody, webhook.ErrInvalidSignature},
+		"a signed comma":     {headers(now+","+now, signed(now+","+now)), vectorBody, webhook.ErrInvalidSignature},
+		"a blank copy":       {http.Header{webhook.DefaultTimestampHeader: {"", now}, webhook.DefaultSignatureHeader: {vectorSignature, " "}}, vectorBody, nil},
+		"not an integer":     {headers("1700000000.5", vectorSignature), vectorBody, webhook.ErrInvalidSignature},
 		"separators only":    {headers(now, " , ,"), vectorBody, webhook.ErrInvalidSignature},
-		"a word for a time":  {headers("yesterday", signed("yesterday")), vectorBody, webhook.ErrInvalidSignature},
-		"a sign in the time": {headers("+1700000000", signed("+1700000000")), vectorBody, webhook.ErrInvalidSignature},
-		"a very long time":   {headers(overlong, signed(overlong)), vectorBody, webhook.ErrInvalidSignature},
+		"a word for a time":  {headers("yesterday", signed("yesterday")), vectorBody, webhook.ErrStaleTimestamp},
+		"a sign in the time": {headers("+1700000000", signed("+1700000000")), vectorBody, webhook.ErrStaleTimestamp},
+		"a very long time":   {headers(overlong, signed(overlong)), vectorBody, webhook.ErrStaleTimestamp},
 		"the longest time":   {headers("999999999999", signed("999999999999")), vectorBody, webhook.ErrStaleTimestamp},
-		"a digit too many":   {headers("1000000000000", signed("1000000000000")), vectorBody, webhook.ErrInvalidSignature},
+		"a digit too many":   {headers("1000000000000", signed("1000000000000")), vectorBody, webhook.ErrStaleTimestamp},
 	} {
 		v := verifierAt(time.Unix(vectorTime, 0), webhook.SigningKey{Key: vectorKey})
 		assert.Equal(t, tc.want, v.Verify(tc.header, []byte(tc.body)), name)
@@ -117,7 +124,11 @@ func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 		}
 		return id
 	}
-	many := strings.Repeat(other+",", 7)
+	var several []string
+	for i := range 8 {
+		several = append(several, "sha256="+strings.Repeat(strconv.Itoa(i), 64))
+	}
+	seven, eight := strings.Join(several[:7], ","), strings.Join(several, ",")
 	for name, signatures := range map[string][]string{
 		"alone":            {vectorSignature},
 		"commas":           {other + "," + vectorSignature},
@@ -125,7 +136,8 @@ func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 		"both":             {other + ", " + vectorSignature},
 		"repeated headers": {other, vectorSignature},
 		"another scheme":   {"sha512=00, " + vectorSignature},
-		"eight":            {many + vectorSignature},
+		"eight":            {seven + "," + vectorSignature},
+		"a hundred copies": {strings.Repeat(other+",", 50) + strings.Repeat(vectorSignature+",", 50)},
 	} {
 		assert.Equal(t, "old", verify(signatures...), name)
 	}
@@ -133,12 +145,35 @@ func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 	assert.Equal(t, "new", verify(vectorSignature, new1), "the first key of the list that signed")
 	for name, signatures := range map[string][]string{
 		"none matches":     {other, other},
-		"nine":             {many + other + "," + vectorSignature},
-		"nine headers":     {other, other, other, other, other, other, other, other, vectorSignature},
+		"nine":             {eight + "," + vectorSignature},
+		"nine headers":     append(several, vectorSignature),
 		"another divider":  {other + ";" + vectorSignature},
 		"cut by a divider": {vectorSignature[:20] + " " + vectorSignature[20:]},
 	} {
 		assert.Equal(t, webhook.ErrInvalidSignature.Error(), verify(signatures...), name)
+	}
+}
+
+// TestEqualCopiesOfAHeaderAreOne has what proxies do to headers.
+func TestEqualCopiesOfAHeaderAreOne(t *testing.T) {
+	t.Parallel()
+	now, at := strconv.Itoa(vectorTime), time.Unix(vectorTime, 0)
+	v := verifierAt(at, webhook.SigningKey{Key: vectorKey})
+	for name, h := range map[string]http.Header{
+		"two lines":   {webhook.DefaultTimestampHeader: {now, now}, webhook.DefaultSignatureHeader: {vectorSignature, vectorSignature}},
+		"joined":      headers(now+", "+now, vectorSignature+", "+vectorSignature),
+		"blank lines": {webhook.DefaultTimestampHeader: {"", now}, webhook.DefaultSignatureHeader: {vectorSignature, " "}},
+		"two spellings": {
+			"X-gateway-timestamp": {now}, "x-gateway-timestamp": {now},
+			"X-gateway-signature": {vectorSignature}, "x-gateway-signature": {vectorSignature},
+		},
+		"white space": headers(" "+now+" ", " "+vectorSignature+" "),
+	} {
+		require.NoError(t, v.Verify(h, []byte(vectorBody)), name)
+		d := webhook.Diagnose(webhook.Delivery{Header: h, Body: []byte(vectorBody)}, v.Keys)
+		for _, f := range d.Findings { // the vector is old
+			assert.Equal(t, webhook.CauseTimestampTooOld, f.Cause, "%s: %s", name, d)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/gateway-go/gateway"
 )
 
 // Store records which events are known, which are being handled, and which
@@ -18,8 +20,25 @@ import (
 // has a handler. If that handler fails or the lease expires, the event is unhandled
 // again, not waiting.
 //
+// A store keeps the events of several accounts at the gateway apart: see For.
+//
 // webhooktest.RunStore checks an implementation.
 type Store interface {
+	// For returns a view of the store for one account, with the same type as the
+	// store. Its methods see and change only the events of that account. Two
+	// events of different accounts are never the same event and never block each
+	// other, whatever their keys, facts, ids and resources are. All views with
+	// the same Name show the same events. For does no I/O, and may be called on a
+	// view too. It is not called with an empty Name.
+	//
+	// The methods of a durable store's view return [ErrAccountConflict] if the
+	// store has the events of an account with this Name and another Fingerprint.
+	// An empty Fingerprint is not compared.
+	//
+	// [New] calls For. A store that wraps another one must wrap the views too; New
+	// returns an error if their type differs.
+	For(account gateway.Account) Store
+
 	// Put stores rec, unless its event is already known, and returns the entry
 	// of the event:
 	//
@@ -66,7 +85,8 @@ type Store interface {
 	// MarkDead turns the event into a dead letter.
 	MarkDead(ctx context.Context, c *Claim, reason string) error
 
-	// Release makes the event wait again without counting the attempt.
+	// Release makes the event wait again without counting the attempt. It keeps
+	// its place before later events of its resource.
 	Release(ctx context.Context, c *Claim) error
 
 	// SetAside makes the event unhandled and due immediately, without counting
@@ -109,6 +129,10 @@ type Store interface {
 // ErrClaimLost means that the claim's lease has expired and the event may have
 // been claimed again.
 var ErrClaimLost = errors.New("webhook: the claim's lease has expired")
+
+// ErrAccountConflict means that the store has the events of an account with the
+// same name at another base URL of the gateway.
+var ErrAccountConflict = errors.New("webhook: two accounts have the same name")
 
 // ErrStoreFull means that a bounded store is full of events that can't be
 // evicted. The sender gets 503 and retries.
@@ -178,6 +202,8 @@ type Entry struct {
 
 	Wait     time.Duration // time until a waiting or unhandled event is due
 	Conflict bool          // the record has the entry's key but a different digest
+
+	unrelated bool // of a conflict in a memory store: the kind or the resource differs too
 }
 
 // Claim is the right to handle an event until the lease ends.
@@ -189,12 +215,16 @@ type Claim struct {
 	Latest  int64         // the greatest Position of the resource's done events
 	Age     time.Duration // time since the event was stored
 
+	// Unfinished reports that the lease of the previous attempt expired: its
+	// process died, perhaps because of this event.
+	Unfinished bool
+
 	// Completed is set by a handler that has completed the event itself, in
 	// the transaction of its own effects.
 	Completed bool
 }
 
-// Counts has the number of events in each unfinished state.
+// Counts reports the number of events in each unfinished state.
 type Counts struct {
 	Waiting   int
 	Claimed   int

@@ -82,10 +82,10 @@ func TestWebhooksReachTheCommandsReceiver(t *testing.T) {
 	gw := mockserver.Run(t)
 	url, err := gw.Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	code, out, errs := command(t, "-base-url", url, "-only", "event-version", "-listen", "127.0.0.1:0",
+	code, out, errs := command(t, "-base-url", url, "-only", "D32", "-listen", "127.0.0.1:0",
 		"-webhook-url", "https://hooks.example", "-webhook-wait", "1ms")
 	require.Zero(t, code, errs)
-	assert.Contains(t, out, "can't tell\tevent-version\tno webhook arrived within 1ms\t", "nothing forwards to the receiver in this test")
+	assert.Contains(t, out, "can't tell\tD32\tno webhook arrived within 1ms\t", "nothing forwards to the receiver in this test")
 }
 
 func TestATerminalShowsATableAndTheProgress(t *testing.T) {

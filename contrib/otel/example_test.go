@@ -23,7 +23,7 @@ func serve(mux *http.ServeMux, keys []webhook.SigningKey, store webhook.Store, b
 	if err != nil {
 		return nil, err
 	}
-	rx, err := webhook.New(telemetry.Instrument(webhook.Config{Keys: keys, Store: store, Mode: webhook.Inbox}))
+	rx, err := webhook.New(telemetry.Instrument(webhook.Config{Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox}))
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 
 const stateKey = attribute.Key("gateway.webhook.state")
 
-// Watch reports the events in the store of rx whenever metrics are collected, until the
-// registration is unregistered. It calls [webhook.Receiver.Counts], which
-// queries the database, so call it in only one of the processes that share a
-// store.
+// Watch reports the events of the receiver's account whenever metrics are
+// collected, until the registration is unregistered. It calls [webhook.Receiver.Counts], which
+// queries the database, so call it once for each account, in only one of the
+// processes that share a store.
 func (t *Telemetry) Watch(rx *webhook.Receiver) (metric.Registration, error) {
 	events, err := t.meter.Int64ObservableGauge("gateway.webhook.inbox.events", metric.WithUnit("{event}"),
 		metric.WithDescription("Events in the store that are not done."))
@@ -22,6 +22,10 @@ func (t *Telemetry) Watch(rx *webhook.Receiver) (metric.Registration, error) {
 		metric.WithDescription("How long the longest waiting event has been due."))
 	if err := errors.Join(err, err2); err != nil {
 		return nil, err
+	}
+	var account []attribute.KeyValue
+	if name := rx.Account().Name; name != "" {
+		account = append(account, accountKey.String(name))
 	}
 	return t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		counts, err := rx.Counts(ctx)
@@ -38,9 +42,9 @@ func (t *Telemetry) Watch(rx *webhook.Receiver) (metric.Registration, error) {
 			{"unhandled", counts.Unhandled},
 			{"hung", counts.Hung},
 		} {
-			o.ObserveInt64(events, int64(state.n), metric.WithAttributes(stateKey.String(state.name)))
+			o.ObserveInt64(events, int64(state.n), metric.WithAttributes(account...), metric.WithAttributes(stateKey.String(state.name)))
 		}
-		o.ObserveFloat64(oldest, counts.Oldest.Seconds())
+		o.ObserveFloat64(oldest, counts.Oldest.Seconds(), metric.WithAttributes(account...))
 		return nil
 	}, events, oldest)
 }

@@ -4,7 +4,7 @@
 //
 //	telemetry, err := otelgateway.New(otelgateway.Config{})
 //	client, err := gateway.New(baseURL, credential, gateway.WithObserver(telemetry.Observer()))
-//	rx, err := webhook.New(telemetry.Instrument(webhook.Config{Keys: keys, Store: store, Mode: webhook.Inbox}))
+//	rx, err := webhook.New(telemetry.Instrument(webhook.Config{Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox}))
 //
 // Names and attributes follow version 1.43.0 of the semantic conventions where
 // it defines one; the README lists them all. No attribute holds a key, a

@@ -17,6 +17,7 @@ import (
 
 // Webhook attributes that the conventions do not define.
 const (
+	accountKey        = attribute.Key("gateway.account")         // the account's name; also of the gauges
 	webhookOutcomeKey = attribute.Key("gateway.webhook.outcome") // a webhook.Outcome
 	runAttemptKey     = attribute.Key("gateway.webhook.attempt") // of the handler
 	keyIDKey          = attribute.Key("gateway.webhook.key_id")
@@ -119,6 +120,9 @@ func (t *Telemetry) observe(ctx context.Context, o webhook.Observation) {
 		name = process
 	}
 	attributes := append(operation(name), webhookOutcomeKey.String(string(o.Outcome)))
+	if o.Account != "" {
+		attributes = append(attributes, accountKey.String(o.Account))
+	}
 	if o.Kind != "" {
 		attributes = append(attributes, semconv.MessagingDestinationName(t.kind(o.Kind)))
 	}

@@ -26,11 +26,20 @@ type durable struct{ webhook.Store }
 
 func (durable) Durable() bool { return true }
 
-func newStore() webhook.Store { return durable{webhook.NewMemoryStore(webhook.MemoryOptions{})} }
+func (s durable) For(a gateway.Account) webhook.Store { return durable{s.Store.For(a)} }
+
+const account = "shop-br"
+
+func newStore() webhook.Store {
+	return durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}.For(gateway.Account{Name: account})
+}
 
 // receiver returns a receiver that handles paid transactions with handle.
 func (b *backend) receiver(config webhook.Config, handle func(context.Context, *webhook.TransactionEvent) error) *webhook.Receiver {
 	b.Helper()
+	if config.Store != nil {
+		config.Account = account
+	}
 	config.Keys = []webhook.SigningKey{{Key: webhooktest.Secret(), ID: "2026"}}
 	config.Logger = slog.New(slog.DiscardHandler)
 	rx, err := webhook.New(b.Instrument(config))
@@ -123,12 +132,12 @@ func TestRunsOfTheInboxAreLinkedToTheDelivery(t *testing.T) {
 		synctest.Wait()
 		lines := b.all()
 		require.Len(t, lines, 6)
-		assert.Contains(t, lines[1], "POST /webhooks > receive transaction.paid (consumer) gateway.resource=transaction/tx-evt_1 gateway.webhook.key_id=2026 gateway.webhook.outcome=stored")
-		assert.Equal(t, "process transaction.paid (consumer) Error failed linked to receive transaction.paid error.type=failed gateway.resource=transaction/tx-evt_1 "+
+		assert.Contains(t, lines[1], "POST /webhooks > receive transaction.paid (consumer) gateway.account=shop-br gateway.resource=transaction/tx-evt_1 gateway.webhook.key_id=2026 gateway.webhook.outcome=stored")
+		assert.Equal(t, "process transaction.paid (consumer) Error failed linked to receive transaction.paid error.type=failed gateway.account=shop-br gateway.resource=transaction/tx-evt_1 "+
 			"gateway.webhook.attempt=1 gateway.webhook.key_id=2026 gateway.webhook.outcome=failed messaging.destination.name=transaction.paid messaging.message.id=evt_1 "+
 			"messaging.operation.name=process messaging.operation.type=process messaging.system=gateway", lines[2])
 		assert.Equal(t, "process transaction.paid > update 1 (internal)", lines[3])
-		assert.Contains(t, lines[4], "process transaction.paid (consumer) linked to receive transaction.paid gateway.resource=transaction/tx-evt_1 gateway.webhook.attempt=2")
+		assert.Contains(t, lines[4], "process transaction.paid (consumer) linked to receive transaction.paid gateway.account=shop-br gateway.resource=transaction/tx-evt_1 gateway.webhook.attempt=2")
 		assert.Contains(t, lines[4], "gateway.webhook.outcome=handled")
 		assert.NotContains(t, strings.Join(lines, "\n"), email)
 		for _, s := range b.spans.GetSpans() {
@@ -154,9 +163,9 @@ func TestADeadLetterIsAFailureOfItsLastRun(t *testing.T) {
 		synctest.Wait()
 		assert.Contains(t, strings.Join(b.all(), "\n"), "process transaction.paid (consumer) Error dead linked to receive transaction.paid error.type=dead")
 		assert.Equal(t, []string{
-			"gateway.webhook.inbox.events{gateway.webhook.state=claimed} 0", "gateway.webhook.inbox.events{gateway.webhook.state=dead} 1",
-			"gateway.webhook.inbox.events{gateway.webhook.state=hung} 0", "gateway.webhook.inbox.events{gateway.webhook.state=unhandled} 0",
-			"gateway.webhook.inbox.events{gateway.webhook.state=waiting} 0", "gateway.webhook.inbox.oldest{} 0",
+			"gateway.webhook.inbox.events{gateway.account=shop-br gateway.webhook.state=claimed} 0", "gateway.webhook.inbox.events{gateway.account=shop-br gateway.webhook.state=dead} 1",
+			"gateway.webhook.inbox.events{gateway.account=shop-br gateway.webhook.state=hung} 0", "gateway.webhook.inbox.events{gateway.account=shop-br gateway.webhook.state=unhandled} 0",
+			"gateway.webhook.inbox.events{gateway.account=shop-br gateway.webhook.state=waiting} 0", "gateway.webhook.inbox.oldest{gateway.account=shop-br} 0",
 		}, b.metrics("gateway.webhook"))
 		require.NoError(t, stop.Unregister())
 		assert.Empty(t, b.metrics("gateway.webhook"))

@@ -25,8 +25,11 @@ func main() {
 		ExternalRef: "order-1001", // yours: stored with the order, sent with every retry
 		Amount:      15470,        // cents
 		Method:      gateway.Pix,
-		Buyer:       gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},
-		Products:    []gateway.Product{{Name: "Café em grãos, 500 g", Price: 15470}},
+		Buyer: gateway.BuyerParams{
+			Name: "Maria Oliveira", Email: "maria@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Café em grãos, 500 g", Price: 15470}},
 	})
 	if err != nil {
 		log.Fatal(err) // in a service, handle the sentinels below with errors.Is

@@ -55,7 +55,11 @@ func run(ctx context.Context, out *demo.Printer) (err error) {
 	if s.base, err = s.mock.Listen("127.0.0.1:0"); err != nil { //nolint:contextcheck // it ends with Close
 		return err
 	}
-	if s.shop, err = openShop(ctx, os.Getenv("DATABASE_URL"), s.mock.Client()); err != nil {
+	client, err := newClient(s.base, s.mock.Key(), nil)
+	if err != nil {
+		return err
+	}
+	if s.shop, err = openShop(ctx, os.Getenv("DATABASE_URL"), client); err != nil {
 		return err
 	}
 	defer s.shop.db.Close()
@@ -71,7 +75,10 @@ func (s *stage) sell(ctx context.Context) error {
 	for i, id := range []*string{&s.lost, &s.unsent} {
 		charge, err := s.mock.Client().Transactions.Create(ctx, gateway.TransactionParams{
 			ExternalRef: fmt.Sprintf("order-%d", i+1), Amount: 2 * cents, Method: gateway.Pix,
-			Buyer:    gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},
+			Buyer: gateway.BuyerParams{
+				Name: "Maria Oliveira", Email: "maria@example.com",
+				Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+			},
 			Products: []gateway.Product{{Name: "Mug", Price: cents, Quantity: 2}},
 		})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -20,6 +21,12 @@ import (
 type shop struct {
 	db     *pgxpool.Pool
 	outbox *operations.Outbox
+}
+
+// newClient returns a client of the shop's account. The name says whose the stored
+// operations are; it stays when the key is rotated.
+func newClient(base, key string, transport http.RoundTripper) (*gateway.Client, error) {
+	return gateway.New(base, gateway.BearerToken(key), gateway.WithAccount("shop-br"), gateway.WithHTTPClient(&http.Client{Transport: transport}))
 }
 
 // openShop connects to the shop's database and gateway.

@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-
-	"github.com/gateway-go/gateway"
 )
 
 // The environment variables that configure the worker's process.
@@ -39,8 +37,7 @@ func mainWorker() {
 
 func runWorker(ctx context.Context) error {
 	line := &badLine{lost: os.Getenv(lostVariable), unsent: os.Getenv(unsentVariable), held: make(chan struct{})}
-	client, err := gateway.New(os.Getenv(gatewayVariable), gateway.BearerToken(os.Getenv(keyVariable)),
-		gateway.WithHTTPClient(&http.Client{Transport: line}))
+	client, err := newClient(os.Getenv(gatewayVariable), os.Getenv(keyVariable), line)
 	if err != nil {
 		return err
 	}

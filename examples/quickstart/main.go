@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/examples/internal/demo"
-	"github.com/gateway-go/gateway/internal/qr"
+	"github.com/gateway-go/gateway/pix"
 )
 
 //go:generate go -C ../.. run ./internal/recording/record docs/quickstart.svg ./examples/quickstart
@@ -75,13 +75,13 @@ func run(args []string, out, problems io.Writer) int {
 }
 
 // drawing returns how to draw a QR code: in color if the terminal supports it.
-func drawing(out io.Writer) func(qr.Code) string {
+func drawing(out io.Writer) func(pix.QR) string {
 	file, ok := out.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return qr.Code.Terminal
+		return pix.QR.Terminal
 	}
 	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return qr.Code.Terminal
+		return pix.QR.Terminal
 	}
-	return qr.Code.Color
+	return pix.QR.Color
 }

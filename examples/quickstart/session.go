@@ -10,8 +10,8 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/examples/internal/demo"
-	"github.com/gateway-go/gateway/internal/qr"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/pix"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -19,7 +19,7 @@ import (
 type session struct {
 	*demo.Printer
 
-	draw   func(qr.Code) string
+	draw   func(pix.QR) string
 	shop   *Shop
 	order  *Order
 	ref    string // the order's reference at the gateway
@@ -62,13 +62,13 @@ func (s *session) create(ctx context.Context) error {
 		return err
 	}
 	s.charge = charge
-	if charge.Status != gateway.TransactionPending || charge.Pix == nil {
+	if open := charge.Status == gateway.TransactionPending || charge.Status == gateway.TransactionWaitingPayment; !open || charge.Pix == nil {
 		return fmt.Errorf("a new Pix charge should be pending and have a Pix code, it is %s", charge.Status)
 	}
 	s.Printf("transaction  %s", charge.ID)
 	s.Printf("reference    %s", charge.ExternalRef)
 	s.Printf("status       %s, until %s", charge.Status, charge.Pix.ExpirationDate.Format(time.RFC3339))
-	picture, err := qr.New(charge.Pix.QRCode)
+	picture, err := pix.Draw(charge.Pix.QRCode)
 	if err != nil {
 		return err
 	}

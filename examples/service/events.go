@@ -49,7 +49,7 @@ func (s *shop) onTransaction(ctx context.Context, tx *sql.Tx, e *webhook.Transac
 	if !ours {
 		return nil
 	}
-	p := payment{id: e.ResourceID, status: e.State(), amount: e.Data.Amount, currency: e.Data.Currency}
+	p := payment{id: e.ResourceID, status: e.State(), amount: e.Data.Charged(), matches: e.Data.AmountIs, currency: e.Data.Currency}
 	if e.Confirmed != nil {
 		p = paymentOf(e.Confirmed)
 	}

@@ -34,7 +34,7 @@ func run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	client, err := gateway.NewFromEnv(gateway.WithLogger(log))
+	client, err := gateway.NewFromEnv(gateway.WithAccount("shop"), gateway.WithLogger(log))
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,8 @@ func run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close() //nolint:errcheck // everything was committed
+	defer db.Close()       //nolint:errcheck // everything was committed
+	db.SetMaxIdleConns(12) // the receiver's 8 workers, and a few more
 	s, err := newShop(ctx, cfg, db, client, log)
 	if err != nil {
 		return err

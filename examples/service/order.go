@@ -79,14 +79,15 @@ func (s *shop) insertOrder(ctx context.Context, o order) (stored order, repeated
 type payment struct {
 	id       string
 	status   gateway.TransactionStatus
-	amount   int64
+	amount   int64                  // what the buyer was charged
+	matches  func(cents int64) bool // whether cents is the amount of the transaction
 	currency gateway.Currency
 	code     string // the Pix code, "" if it is not known
 	secret   string // of a 3-D Secure challenge
 }
 
 func paymentOf(tx *gateway.Transaction) payment {
-	p := payment{id: tx.ID, status: tx.Status, amount: tx.Amount, currency: tx.Currency}
+	p := payment{id: tx.ID, status: tx.Status, amount: tx.Charged(), matches: tx.AmountIs, currency: tx.Currency}
 	if tx.Pix != nil {
 		p.code = tx.Pix.QRCode
 	}
@@ -109,7 +110,7 @@ func (o *order) next(p payment) (next orderState, reason string) {
 		return o.State, o.Reason
 	case p.status == gateway.TransactionRefunded:
 		return orderRefunded, ""
-	case p.status.Settled() && (p.amount != o.Amount || p.currency != gateway.BRL):
+	case p.status.Settled() && (!p.matches(o.Amount) || p.currency != gateway.BRL):
 		return orderReview, fmt.Sprintf("paid %s, not %s", gateway.FormatAmount(p.amount, p.currency), gateway.FormatAmount(o.Amount, gateway.BRL))
 	case p.status.Settled() && (waiting || o.State == orderFailed):
 		return orderPaid, ""

@@ -51,6 +51,28 @@ func open(t *testing.T, opts ...mockserver.Option) *world {
 	return w
 }
 
+const settledInPart = "settled in part"
+
+// settings are the gateways that the shop must work with: those of each dialect, and
+// one that reports in the amount of a transaction what it settles.
+func settings() map[string][]mockserver.Option {
+	return map[string][]mockserver.Option{
+		"document": nil, "live": {mockserver.WithDialect(mockserver.Live)},
+		settledInPart: {mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)},
+	}
+}
+
+// inEachSetting runs a test in each of the settings.
+func inEachSetting(t *testing.T, test func(*testing.T, *world)) {
+	t.Helper()
+	for name, opts := range settings() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t, opts...))
+		})
+	}
+}
+
 // database returns a schema that only this test uses.
 func database(t *testing.T) *sql.DB {
 	t.Helper()
@@ -71,7 +93,7 @@ func database(t *testing.T) *sql.DB {
 func (w *world) start() {
 	w.Helper()
 	cfg := config{webhookSecret: w.gw.Secret(), adminToken: gateway.NewSecret(adminToken), backoff: func(int) time.Duration { return 10 * time.Millisecond }}
-	client := w.gw.Client(gateway.WithBackoff(time.Millisecond, time.Millisecond))
+	client := w.gw.Client(gateway.WithAccount("shop"), gateway.WithBackoff(time.Millisecond, time.Millisecond))
 	s, err := newShop(w.Context(), cfg, w.db, client, slog.New(slog.DiscardHandler))
 	require.NoError(w, err)
 	s.receiver.Start()
@@ -191,10 +213,10 @@ func TestAPixOrderIsPaidAndShippedOnce(t *testing.T) {
 // The mock's default is the document dialect; live gateways are stricter.
 func TestTheWholeLifeInBothDialects(t *testing.T) {
 	t.Parallel()
-	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
-		t.Run(dialect.String(), func(t *testing.T) {
+	for name, opts := range settings() {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := open(t, mockserver.WithDialect(dialect))
+			w := open(t, opts...)
 			require.Equal(t, 200, w.call("PUT", "/orders/pix00001", mug(gateway.Pix, ""), nil))
 			require.Equal(t, orderPending, w.order("pix00001").State)
 			require.NoError(t, w.gw.Transactions.Pay(w.transaction("pix00001")))
@@ -276,7 +298,11 @@ func TestBadOrdersStoreNothing(t *testing.T) {
 
 func TestALostResponseChargesOnce(t *testing.T) {
 	t.Parallel()
-	w := open(t)
+	inEachSetting(t, testALostResponseChargesOnce)
+}
+
+func testALostResponseChargesOnce(t *testing.T, w *world) {
+	t.Helper()
 	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.create").Times(1)))
 	var o order
 	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o))
@@ -310,7 +336,11 @@ func TestARejectedRepeatDecidesNothing(t *testing.T) {
 
 func TestAnUnknownOutcomeIsResolvedByTheReconciler(t *testing.T) {
 	t.Parallel()
-	w := open(t)
+	inEachSetting(t, testAnUnknownOutcomeIsResolvedByTheReconciler)
+}
+
+func testAnUnknownOutcomeIsResolvedByTheReconciler(t *testing.T, w *world) {
+	t.Helper()
 	w.gw.Webhooks.Hold()
 	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied().On("transactions.*")))
 	var o order
@@ -416,10 +446,17 @@ func TestAWrongAmountIsReviewedAndNotShipped(t *testing.T) {
 
 func TestARefund(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]*mockserver.Fault{"response": nil, "lost response": lost("transactions.refund")} {
+	for name, fault := range map[string]*mockserver.Fault{
+		"response": nil, "lost response": lost("transactions.refund"),
+		"settled in part": nil, "settled in part, lost response": lost("transactions.refund"),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := open(t)
+			var opts []mockserver.Option
+			if strings.HasPrefix(name, settledInPart) {
+				opts = settings()[settledInPart]
+			}
+			w := open(t, opts...)
 			w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
 			assert.Equal(t, 409, w.call("POST", "/orders/order0001/refund", nil, nil), "it is not paid")
 			require.NoError(t, w.gw.Transactions.Pay(w.transaction("order0001")))
@@ -498,7 +535,11 @@ func TestACardThatIsCapturedShips(t *testing.T) {
 
 func TestAMissedWebhookIsReconciled(t *testing.T) {
 	t.Parallel()
-	w := open(t)
+	inEachSetting(t, testAMissedWebhookIsReconciled)
+}
+
+func testAMissedWebhookIsReconciled(t *testing.T, w *world) {
+	t.Helper()
 	w.call("PUT", "/orders/paid0001", mug(gateway.Pix, ""), nil)
 	w.call("PUT", "/orders/expired1", mug(gateway.Pix, ""), nil)
 	w.settled()

@@ -93,8 +93,8 @@ func (s *Shop) paid(_ context.Context, e *webhook.TransactionEvent) error {
 	switch {
 	case !ok: // not stored yet: the error causes a retry
 		return fmt.Errorf("no order %q", e.CorrelationID)
-	case e.Data.Amount != cents || e.Data.Currency != gateway.BRL:
-		return webhook.Permanent(fmt.Errorf("order %q was paid with %s", e.CorrelationID, gateway.FormatAmount(e.Data.Amount, e.Data.Currency)))
+	case !e.Data.AmountIs(cents) || e.Data.Currency != gateway.BRL:
+		return webhook.Permanent(fmt.Errorf("order %q was paid with %s", e.CorrelationID, gateway.FormatAmount(e.Data.Charged(), e.Data.Currency)))
 	}
 	s.shipped[e.CorrelationID]++
 	return nil

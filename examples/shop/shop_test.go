@@ -90,6 +90,22 @@ func TestBothDialects(t *testing.T) {
 	}
 }
 
+// A live gateway may report in amount what it settles: the order is still paid with
+// what was charged, and a refund may be larger than what is settled.
+func TestAnOrderThatIsSettledInPart(t *testing.T) {
+	t.Parallel()
+	s, gw := open(t, mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27))
+	o := order("1001")
+	o.Buyer.Document = &gateway.Document{Type: gateway.CPF, Number: "52998224725"}
+	charge, err := s.Charge(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, int64(961), charge.Amount) // of 4990
+	assert.Equal(t, o.Cents, charge.Charged())
+	require.NoError(t, gw.Transactions.Pay(charge.ID))
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Equal(t, 1, s.Shipped("1001"))
+}
+
 func TestARunCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	s, gw := open(t, mockserver.WithSeed(1)) // with a seed, ids and codes repeat

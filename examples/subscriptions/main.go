@@ -219,7 +219,7 @@ func (c *club) revoked(ctx context.Context) error {
 
 // leave is Ana's cancellation: she keeps access to the end of the paid period.
 func (c *club) leave(ctx context.Context) error {
-	if _, err := c.client.Subscriptions.Cancel(ctx, c.ana, gateway.SubscriptionCancelParams{Reason: "too much coffee"}); err != nil {
+	if _, err := c.client.Subscriptions.Cancel(ctx, c.ana, gateway.SubscriptionCancelParams{}); err != nil {
 		return err
 	}
 	return c.expect(ctx, c.ana, gateway.SubscriptionCancelScheduled)

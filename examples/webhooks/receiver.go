@@ -33,6 +33,7 @@ func openShop(ctx context.Context, path string) (*sql.DB, *sqlstore.Store, error
 	if err != nil {
 		return nil, nil, err
 	}
+	db.SetMaxIdleConns(12) // the receiver's 8 workers, and a few more
 	store := sqlstore.New(db, sqlstore.SQLite)
 	if err := store.Migrate(ctx); err != nil {
 		return nil, nil, errors.Join(err, db.Close())
@@ -51,6 +52,7 @@ func openShop(ctx context.Context, path string) (*sql.DB, *sqlstore.Store, error
 func newReceiver(store *sqlstore.Store, secret gateway.Secret, saboteur *saboteur) (*webhook.Receiver, error) {
 	rx, err := webhook.New(webhook.Config{
 		Keys:    []webhook.SigningKey{{Key: secret}},
+		Account: "books",
 		Store:   store,
 		Mode:    webhook.Inbox,
 		Workers: 2,
@@ -67,7 +69,7 @@ func newReceiver(store *sqlstore.Store, secret gateway.Secret, saboteur *saboteu
 	// together, or not at all.
 	book := sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO ledger (transaction_id, order_ref, cents) VALUES (?, ?, ?)`,
-			e.ResourceID, e.CorrelationID, e.Data.Amount)
+			e.ResourceID, e.CorrelationID, e.Data.Charged())
 		saboteur.beforeCommit(e.ResourceID) // where the second process is killed
 		return err
 	})

@@ -96,8 +96,11 @@ func (s *stage) sell(ctx context.Context) error {
 			ExternalRef: fmt.Sprintf("order-%04d", i+1),
 			Amount:      cents,
 			Method:      gateway.Pix,
-			Buyer:       gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com"},
-			Products:    []gateway.Product{{Name: "Café em grãos, 500 g", Price: cents}},
+			Buyer: gateway.BuyerParams{
+				Name: "Maria Oliveira", Email: "maria@example.com",
+				Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+			},
+			Products: []gateway.Product{{Name: "Café em grãos, 500 g", Price: cents}},
 		})
 		if err != nil {
 			return err

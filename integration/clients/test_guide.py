@@ -11,7 +11,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-SECRET = b"whsec_1"
+SECRET = b"whsec_test_1"
 
 
 class Shop(BaseHTTPRequestHandler):

@@ -45,6 +45,7 @@ func run(m *testing.M) int {
 		chromedp.ExecPath(path),
 		chromedp.NoSandbox, // the sandbox doesn't work as root, and only pages of this machine are opened
 		chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("disable-gpu", true), // there is none, and emulating it is slow
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)...)
 	defer stop()
@@ -73,6 +74,8 @@ type page struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // chromedp keeps the window in it
 	base string
+
+	contrasts []string // that have been checked
 
 	mu     sync.Mutex
 	errors []string        // logged to the browser's console
@@ -110,7 +113,7 @@ func show(window context.Context, t *testing.T, base string, d device) *page {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(window, 4*waitLimit)
 	t.Cleanup(cancel)
-	p := &page{t: t, ctx: ctx, base: base, hosts: map[string]bool{}}
+	p := &page{t: t, ctx: ctx, base: base, hosts: map[string]bool{}, contrasts: []string{}}
 	require.NoError(t, chromedp.Listen(ctx, p.listen))
 	if d.width == 0 {
 		d.width = 1280
@@ -118,22 +121,63 @@ func show(window context.Context, t *testing.T, base string, d device) *page {
 	if d.language == "" {
 		d.language = "en-US"
 	}
-	scheme := "light"
-	if d.dark {
-		scheme = "dark"
-	}
 	none := cdp.Empty{}
 	call(p, network.Enable, network.EnableParams{})
 	call(p, runtime.Enable, none)
 	call(p, log.Enable, none)
+	p.theme(d.dark) //nolint:contextcheck // the page has it
+	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: d.noScript})
+	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": d.language}})
+	p.resize(d.width) //nolint:contextcheck // the page has it
+	t.Cleanup(p.check)
+	return p
+}
+
+// resize sets the width of the window.
+func (p *page) resize(width int64) {
+	p.t.Helper()
+	p.do(chromedp.EmulateViewport(width, 900))
+}
+
+// theme switches between the light and the dark page.
+func (p *page) theme(dark bool) {
+	p.t.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
-	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: d.noScript})
-	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": d.language}})
-	p.do(chromedp.EmulateViewport(d.width, 900)) //nolint:contextcheck // the page has it
-	t.Cleanup(p.check)
-	return p
+}
+
+// look examines a page that is open: it must not scroll sideways at any width, and must be
+// accessible in both themes. The page is loaded once, and axe-core, which takes most of the
+// time, checks once what does not depend on the theme. It leaves the window 1280 wide and
+// light. With axe false only the widths are examined.
+func (p *page) look(name string, axe bool) {
+	p.t.Helper()
+	p.resize(1280)
+	p.fits()
+	p.shot(name)
+	if axe {
+		p.accessible()
+	}
+	p.theme(true)
+	p.shot(name + "-dark")
+	if axe {
+		p.report(p.contrast())
+	}
+	for _, width := range []int64{390, 320} {
+		p.resize(width)
+		p.fits()
+		if width == 390 {
+			p.shot(name + "-390-dark")
+			p.theme(false)
+		}
+		p.shot(fmt.Sprintf("%s-%d", name, width))
+	}
+	p.resize(1280)
 }
 
 // listen records errors and requests.
@@ -300,22 +344,74 @@ func (p *page) fits() {
 	assert.LessOrEqual(p.t, got.Scroll, got.Client, "%s scrolls horizontally", p.shown())
 }
 
-// accessible runs axe-core over the page: contrast, labels, roles and order.
+// accessible runs axe-core over the page: labels, roles, order and contrast.
 func (p *page) accessible() {
 	p.t.Helper()
-	source, err := os.ReadFile(filepath.Join("node_modules", "axe-core", "axe.min.js"))
-	require.NoError(p.t, err, "integration/with-chromium installs axe-core")
-	eval[bool](p, string(source)+";true")
+	p.report(p.axe("document", "{resultTypes: ['violations'], rules: {'color-contrast': {enabled: false}}}"))
+	p.report(p.contrast())
+}
+
+func (p *page) report(violations []string) {
+	p.t.Helper()
+	for _, v := range violations {
+		assert.Fail(p.t, "not accessible", v)
+	}
+}
+
+// contrast checks the contrast of text, each combination of colors and sizes once in a
+// window: comparing the colors of all elements takes axe-core longer than its other rules
+// together.
+func (p *page) contrast() (violations []string) {
+	p.t.Helper()
+	seen, err := json.Marshal(p.contrasts)
+	require.NoError(p.t, err)
+	fresh := eval[[]string](p, `((seen) => {
+		const fresh = [];
+		for (const e of document.querySelectorAll("body *")) {
+			const text = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim()) || e.matches("input, select, textarea");
+			if (!text || !e.checkVisibility()) { continue; }
+			const style = getComputedStyle(e);
+			let under = e, back;
+			do {
+				back = getComputedStyle(under).backgroundColor;
+				under = under.parentElement;
+			} while (under && back === "rgba(0, 0, 0, 0)");
+			const key = [style.color, back, style.fontSize, style.fontWeight, style.opacity, e.disabled].join(" ");
+			if (!seen.includes(key) && !fresh.includes(key)) {
+				fresh.push(key);
+				e.dataset.contrast = "";
+			}
+		}
+		return fresh;
+	})(`+string(seen)+`)`)
+	if len(fresh) == 0 {
+		return nil
+	}
+	p.contrasts = append(p.contrasts, fresh...)
+	violations = p.axe("{include: [['[data-contrast]']]}", "{resultTypes: ['violations'], runOnly: {type: 'rule', values: ['color-contrast']}}")
+	eval[bool](p, "document.querySelectorAll('[data-contrast]').forEach((e) => delete e.dataset.contrast), true")
+	return violations
+}
+
+// axe runs axe-core over a part of the page and returns the violations.
+func (p *page) axe(part, options string) (violations []string) {
+	p.t.Helper()
+	if !eval[bool](p, "window.axe !== undefined") {
+		source, err := os.ReadFile(filepath.Join("node_modules", "axe-core", "axe.min.js"))
+		require.NoError(p.t, err, "integration/with-chromium installs axe-core")
+		eval[bool](p, string(source)+";true")
+	}
 	type violation struct {
 		ID    string
 		Help  string
 		Nodes []string
 	}
-	found := eval[[]violation](p, `axe.run(document, {resultTypes: ['violations']}).then(r =>
+	found := eval[[]violation](p, "axe.run("+part+", "+options+`).then(r =>
 		r.violations.map(v => ({ID: v.id, Help: v.help, Nodes: v.nodes.slice(0, 5).map(n => n.html + ' ' + n.failureSummary)})))`)
 	for _, v := range found {
-		assert.Failf(p.t, "not accessible", "%s: %s\n%s", v.ID, v.Help, strings.Join(v.Nodes, "\n"))
+		violations = append(violations, v.ID+": "+v.Help+"\n"+strings.Join(v.Nodes, "\n"))
 	}
+	return violations
 }
 
 // quote returns a string as a JavaScript literal.
@@ -325,6 +421,21 @@ func quote(s string) string {
 		panic(err) // strings can always be encoded
 	}
 	return string(b)
+}
+
+// Contrast is checked in each combination of colors, also if it comes up later.
+func TestContrastIsChecked(t *testing.T) {
+	t.Parallel()
+	_, base := serve(t)
+	p := open(t, base, device{})
+	p.visit("/")
+	assert.Empty(t, p.contrast())
+	require.NotEmpty(t, p.contrasts)
+	checked := len(p.contrasts)
+	assert.Empty(t, p.contrast())
+	require.Len(t, p.contrasts, checked, "nothing is new")
+	eval[bool](p, "document.querySelector('h1').style.color = 'rgb(200, 200, 200)', true")
+	assert.Len(t, p.contrast(), 1)
 }
 
 // The checks of this package detect a faulty page.

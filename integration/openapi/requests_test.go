@@ -42,6 +42,7 @@ var differences = []difference{
 	{"products[].currency", "must be ", "all products of a link have one currency"},
 	{"*", "must be an e-mail", "mail can't be sent to every address that the format email allows"},
 	{"*", "must be an https URL", "a URL with a user name or without a host"},
+	{"*", "is not a member of this request", "a Pix Automatico of a live gateway: with a closed schema, generated clients could not send members that a later gateway knows"},
 	{"*", "must be an http or https URL", "a URL with a user name or without a host"},
 }
 

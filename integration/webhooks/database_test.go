@@ -2,6 +2,7 @@
 package webhooks_test
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"os"
@@ -11,7 +12,8 @@ import (
 	"testing"
 
 	"github.com/gateway-go/gateway/webhook/sqlstore"
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 )
@@ -68,4 +70,20 @@ func each(t *testing.T, test func(t *testing.T, d database)) {
 			test(t, d)
 		})
 	}
+}
+
+// connections counts the sessions that a pool opens.
+type connections struct{ n atomic.Int64 }
+
+// open returns what sql.Open would.
+func (c *connections) open(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(context.Context, *pgx.Conn) error {
+		c.n.Add(1)
+		return nil
+	}))
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }

@@ -67,7 +67,7 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 			each(t, func(t *testing.T, d database) {
 				t.Helper()
 				s := newStore(t, d.open(t), d)
-				cfg := webhook.Config{Keys: keys, Store: s, Logger: quiet, Mode: mode, PollInterval: 50 * time.Millisecond}
+				cfg := webhook.Config{Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: mode, PollInterval: 50 * time.Millisecond}
 				var got handled
 				oldRelease := release(t, cfg, &got, webhook.TransactionPaid)
 				newRelease := release(t, cfg, &got, webhook.TransactionPaid, webhook.TransactionRefunded)
@@ -163,7 +163,7 @@ func TestTheTableOfTheFirstReleaseIsUpgradedWithoutLosingAnEvent(t *testing.T) {
 		}
 		var got handled
 		rx := release(t, webhook.Config{
-			Keys: keys, Store: s, Logger: quiet, Mode: webhook.Inbox, PollInterval: 50 * time.Millisecond,
+			Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: webhook.Inbox, PollInterval: 50 * time.Millisecond,
 		}, &got, webhook.TransactionPaid)
 		require.Eventually(t, func() bool { return got.count() == 3 }, 2*time.Minute, 20*time.Millisecond)
 		_, err = rx.RequeueAll(ctx, webhook.DeadLetterFilter{})
@@ -299,13 +299,13 @@ func TestMigrateNeedsNoRightsWhenThereIsNothingToDo(t *testing.T) {
 
 		name := sqlstore.WithTable(schema + ".events")
 		s := sqlstore.New(app, d.dialect, name)
-		require.ErrorContains(t, s.Migrate(ctx), "could not be created or upgraded to version 5; run Migrate once as the owner")
+		require.ErrorContains(t, s.Migrate(ctx), "could not be created or upgraded to version 6; run Migrate once as the owner")
 		require.NoError(t, sqlstore.New(db, d.dialect, name).Migrate(ctx))
 		_, err = db.ExecContext(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+schema+".events TO "+role)
 		require.NoError(t, err)
 		require.NoError(t, s.Migrate(ctx))
 		var got handled
-		rx := release(t, webhook.Config{Keys: keys, Store: s, Logger: quiet}, &got, webhook.TransactionPaid)
+		rx := release(t, webhook.Config{Keys: keys, Account: "shop", Store: s, Logger: quiet}, &got, webhook.TransactionPaid)
 		assert.Equal(t, 200, deliver(t, rx, webhook.TransactionPaid, "e1"))
 		assert.Equal(t, 1, got.count())
 	})

@@ -27,11 +27,11 @@ func TestAPaymentGoesThroughTheInbox(t *testing.T) {
 
 	store := sqlstore.New(db, sqlstore.SQLite)
 	require.NoError(t, store.Migrate(t.Context()))
-	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}, Store: store, Mode: webhook.Inbox})
+	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}, Account: "shop", Store: store, Mode: webhook.Inbox})
 	require.NoError(t, err)
 	webhook.OnTransaction(rx, webhook.TransactionPaid,
 		sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
-			res, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2`, e.CorrelationID, e.Data.Amount)
+			res, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2`, e.CorrelationID, e.Data.Charged())
 			return changedOne(res, err)
 		}))
 	rx.Start() // the workers

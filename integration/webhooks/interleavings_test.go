@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/explore/inbox"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
@@ -33,17 +34,22 @@ func (w *sqlWorld) reopen() {
 	w.store = sqlstore.New(w.db, w.dialect, sqlstore.WithTable(w.store.Table()))
 }
 
-func (w *sqlWorld) Store() webhook.Store { return reopened{w.store, w} }
+func (w *sqlWorld) Store() webhook.Store { return reopened{w.store, w, gateway.Account{}} }
 
 type reopened struct {
 	*sqlstore.Store
 
-	w *sqlWorld
+	w       *sqlWorld
+	account gateway.Account
 }
 
+func (s reopened) For(a gateway.Account) webhook.Store { return reopened{s.w.view(a), s.w, a} }
+
 func (s reopened) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
-	return s.w.store.Next(ctx, limit, lease)
+	return s.w.view(s.account).Next(ctx, limit, lease)
 }
+
+func (w *sqlWorld) view(a gateway.Account) *sqlstore.Store { return view(w.store, a.Name) }
 
 func (w *sqlWorld) Exact() bool { return true }
 
@@ -84,7 +90,7 @@ func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	gw := mockserver.Run(t, mockserver.WithStart(time.Now().Add(time.Hour))) // no event is older than the store
 	scenarios, err := inbox.Scenarios(t.Context(), gw)
 	require.NoError(t, err)
-	limits := inbox.Limits{Turns: 2, Crashes: 1, Expiries: 1}
+	limits := inbox.Limits{Turns: 2, Crashes: 1, Expiries: 1, Failures: 1}
 	if n, err := strconv.Atoi(os.Getenv("SCHEDULES")); err == nil {
 		limits.Turns = n
 	}

@@ -130,16 +130,34 @@ type inboxTable struct {
 	db interface {
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	}
-	name string
+	name    string
+	account string // that the events are added to; "" is the first
 }
 
-func newInboxTable(t *testing.T, d database) inboxTable {
+func newInboxTable(t *testing.T, d database, account string) inboxTable {
 	t.Helper()
 	db := d.open(t)
 	s := newStore(t, db, d)
-	in := inboxTable{db: db, name: s.Table()}
+	in := inboxTable{db: db, name: s.Table(), account: account}
+	if account != "" {
+		for _, name := range []string{"first", account} {
+			_, err := view(s, name).Counts(t.Context())
+			require.NoError(t, err)
+		}
+	}
 	in.exec(t, "ALTER TABLE "+in.name+" SET (autovacuum_enabled = off)")
 	return in
+}
+
+// open returns the account's store, as a process that starts has it.
+func (in inboxTable) open(t *testing.T, db *sql.DB) *sqlstore.Store {
+	t.Helper()
+	s := view(sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(in.name)), in.account)
+	if in.account != "" { // registering the account has no index
+		_, err := s.RowKey(t.Context(), "")
+		require.NoError(t, err)
+	}
+	return s
 }
 
 func (in inboxTable) exec(t *testing.T, query string, args ...any) {
@@ -153,10 +171,14 @@ func (in inboxTable) exec(t *testing.T, query string, args ...any) {
 // 1 is waiting, 3 is done.
 func (in inboxTable) add(t *testing.T, prefix string, n, state int, due time.Duration) {
 	t.Helper()
+	key := "id " + prefix
+	if in.account != "" {
+		key = "@" + in.account + " " + key
+	}
 	in.exec(t, `INSERT INTO `+in.name+` (key, event_id, kind, resource, fact, signed, source, late, position, body,
-		state, attempts, token, due, lease, since, arrived, matched, reason)
-		SELECT 'id `+prefix+`' || i, '`+prefix+`' || i, 'transaction.paid', 'transaction/`+prefix+`' || i, '', 1, 'delivery', 0, 3,
-			convert_to(repeat('x', 600), 'UTF8'), $2::bigint, 0, '', ms.now - $3::bigint, 0, ms.now, ms.now, '', ''
+		state, attempts, token, due, lease, since, arrived, matched, reason, account)
+		SELECT '`+key+`' || i, '`+prefix+`' || i, 'transaction.paid', 'transaction/`+prefix+`' || i, '', 1, 'delivery', 0, 3,
+			convert_to(repeat('x', 600), 'UTF8'), $2::bigint, 0, '', ms.now - $3::bigint, 0, ms.now, ms.now, '', '', '`+in.account+`'
 		FROM generate_series(1, $1::bigint) AS i, (SELECT CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) AS now) AS ms`,
 		n, state, due.Milliseconds())
 }
@@ -169,18 +191,30 @@ func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 		if d.dialect != sqlstore.Postgres {
 			t.Skip("SQLite's planner has no statistics unless ANALYZE is run")
 		}
-		for name, analyzed := range map[string]int{"never": -1, "empty": 0, "almost empty": 30, "a short queue": 300, "a queue": 3000, "full": 100_000} {
+		for name, tc := range map[string]struct {
+			analyzed int
+			account  string
+		}{
+			"never": {-1, ""}, "empty": {0, ""}, "almost empty": {30, ""}, "a short queue": {300, ""}, "a queue": {3000, ""}, "full": {100_000, ""},
+			"never, a second account": {-1, "shop-mx"}, "a queue, a second account": {3000, "shop-mx"},
+		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				const backlog = 100_000
-				in := newInboxTable(t, d)
+				analyzed := tc.analyzed
+				in := newInboxTable(t, d, tc.account)
+				if tc.account != "" { // another account is far behind
+					first := in
+					first.account = ""
+					first.add(t, "first", 50_000, 1, 20*time.Minute)
+				}
 				in.add(t, "done", 50_000, 3, time.Hour)
 				in.add(t, "early", max(analyzed, 0), 1, 10*time.Minute)
 				if analyzed >= 0 {
 					in.exec(t, "ANALYZE "+in.name)
 				}
 				db, p := explained(t)
-				s := sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
+				s := in.open(t, db)
 				for range 10 { // PostgreSQL settles on a plan while the inbox is empty
 					_, err := s.Next(t.Context(), 1, time.Minute)
 					require.NoError(t, err)
@@ -190,7 +224,7 @@ func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 
 				// A process that starts now scans everything once.
 				db, p = explained(t)
-				s = sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
+				s = in.open(t, db)
 				_, err := s.Next(t.Context(), 1, time.Minute)
 				require.NoError(t, err)
 				claimCheaply(t, s, p)
@@ -209,13 +243,13 @@ func TestAClaimIsNotCompiledAfterAVacuum(t *testing.T) {
 		if d.dialect != sqlstore.Postgres {
 			t.Skip("SQLite compiles no statements")
 		}
-		in := newInboxTable(t, d)
+		in := newInboxTable(t, d, "")
 		in.handle(t, 100_000)
 		in.exec(t, "VACUUM ANALYZE "+in.name)
 		// As if ANALYZE had sampled only one of the few waiting events.
-		in.exec(t, "UPDATE pg_class SET reltuples = 2 WHERE oid = CAST('"+in.name+"_first' AS regclass)")
+		in.exec(t, "UPDATE pg_class SET reltuples = 2 WHERE oid = CAST('"+in.name+"_account_first' AS regclass)")
 		db, p := explained(t)
-		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
+		s := in.open(t, db)
 		in.add(t, "late", 10_000, 1, 0)
 		claimCheaply(t, s, p)
 	})
@@ -272,7 +306,7 @@ func TestAClaimSkipsRowsThatASnapshotKeepsFromVacuum(t *testing.T) {
 		if d.dialect != sqlstore.Postgres {
 			t.Skip("SQLite overwrites rows in place")
 		}
-		in := newInboxTable(t, d)
+		in := newInboxTable(t, d, "")
 		snapshot, err := d.open(t).BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 		require.NoError(t, err)
 		defer func() { _ = snapshot.Rollback() }()
@@ -280,7 +314,7 @@ func TestAClaimSkipsRowsThatASnapshotKeepsFromVacuum(t *testing.T) {
 		require.NoError(t, snapshot.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+in.name).Scan(&n))
 
 		db, p := explained(t)
-		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(in.name))
+		s := in.open(t, db)
 		claim := func() int {
 			t.Helper()
 			in.add(t, fmt.Sprintf("waiting%d-", n), 600, 1, 0)

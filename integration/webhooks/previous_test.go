@@ -161,7 +161,7 @@ func TestThePreviousReleaseRunsBesideThisOne(t *testing.T) {
 		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(name))
 		require.NoError(t, s.Migrate(ctx))
 		rx, err := webhook.New(webhook.Config{
-			Keys: keys, Store: s, Logger: quiet, Mode: webhook.Inbox, Workers: 2, PollInterval: 20 * time.Millisecond, HandleStale: true,
+			Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: webhook.Inbox, Workers: 2, PollInterval: 20 * time.Millisecond, HandleStale: true,
 		})
 		require.NoError(t, err)
 		webhook.OnOther(rx, func(_ context.Context, e *webhook.Event) error { handle("this", e.ID); return nil })

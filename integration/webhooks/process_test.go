@@ -1,10 +1,14 @@
 package webhooks_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
+	"hash/fnv"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"testing"
 	"time"
 
@@ -33,22 +37,59 @@ func runReceiver(ctx context.Context, spec processSpec) error {
 	}
 	db.SetMaxOpenConns(8)
 	store := sqlstore.New(db, spec.Dialect, sqlstore.WithTable(spec.Events))
-	rx, err := webhook.New(webhook.Config{
-		Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Store: store, Mode: webhook.Inbox, Logger: quiet,
-		Workers: 4, Lease: 3 * time.Second, PollInterval: 100 * time.Millisecond, HandleStale: true,
-	})
-	if err != nil {
-		return err
-	}
-	handler := func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO "+spec.Business+" (event_id) VALUES ($1)", e.ID)
-		if err == nil && rand.Float64() < spec.Deaths {
-			storm.Die()
+	var shops tenants
+	for i, account := range stormAccounts {
+		rx, err := webhook.New(webhook.Config{
+			Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Account: account, Store: store, Mode: webhook.Inbox, Logger: quiet,
+			Workers: 2, Lease: 3 * time.Second, PollInterval: 200 * time.Millisecond, HandleStale: true,
+		})
+		if err != nil {
+			return err
 		}
-		return err
+		webhook.OnOther(rx, sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
+			id := e.ID
+			if accountOf(e.ResourceID) != i {
+				id = "of another account: " + id
+			}
+			_, err := tx.ExecContext(ctx, "INSERT INTO "+spec.Business+" (event_id) VALUES ($1)", id)
+			if err == nil && rand.Float64() < spec.Deaths {
+				storm.Die()
+			}
+			return err
+		}))
+		rx.Start()
+		shops[i] = rx
 	}
-	webhook.OnOther(rx, sqlstore.HandleTx(store, handler))
-	rx.Start()
-	err = storm.Serve(ctx, rx)
-	return errors.Join(err, rx.Shutdown(context.WithoutCancel(ctx)))
+	err = storm.Serve(ctx, shops)
+	for _, rx := range shops {
+		err = errors.Join(err, rx.Shutdown(context.WithoutCancel(ctx)))
+	}
+	return err
+}
+
+// stormAccounts are the accounts of a process, each with a receiver of its own.
+var stormAccounts = [2]string{"shop-br", "shop-mx"}
+
+// accountOf returns the index of the account that a resource belongs to.
+func accountOf(resource string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(resource)) // never fails
+	return int(h.Sum32() % uint32(len(stormAccounts)))
+}
+
+// tenants passes each delivery to the receiver of its account.
+type tenants [len(stormAccounts)]*webhook.Receiver
+
+func (s tenants) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	i := 0
+	if e, err := webhook.Parse(body); err == nil { // anything else is a forgery
+		i = accountOf(e.ResourceID)
+	}
+	s[i].ServeHTTP(w, r)
 }

@@ -4,15 +4,28 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// The pool of docs/webhooks.md.
+func openDatabase(dsn string) (*sql.DB, error) {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxIdleConns(12) // the receiver's Workers + 4; the default is 2
+	return db, nil
+}
 
 // The code of sqlstore's documentation. A test of the root module compares it
 // with this.
@@ -21,17 +34,65 @@ func sample(ctx context.Context, db *sql.DB) (*webhook.Receiver, error) {
 	if err := store.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	rx, err := webhook.New(webhook.Config{Keys: keys, Store: store, Mode: webhook.Inbox})
+	rx, err := webhook.New(webhook.Config{Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox})
 	if err != nil {
 		return nil, err
 	}
 	webhook.OnTransaction(rx, webhook.TransactionPaid,
 		sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
 			res, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2 AND currency = $3`,
-				e.CorrelationID, e.Data.Amount, string(e.Data.Currency))
+				e.CorrelationID, e.Data.Charged(), string(e.Data.Currency))
 			return changedOne(res, err)
 		}))
 	return rx, nil
+}
+
+// The code of "Several accounts" in docs/webhooks.md.
+func severalAccounts(baseURL string, credentials, secrets map[string]string, store *sqlstore.Store) (*http.ServeMux, error) {
+	mux := http.NewServeMux()
+	for _, name := range []string{"shop-br", "shop-mx"} {
+		client, err := gateway.New(baseURL, gateway.BearerToken(credentials[name]), gateway.WithAccount(name))
+		if err != nil {
+			return nil, err
+		}
+		rx, err := webhook.New(webhook.Config{
+			Keys: []webhook.SigningKey{{Key: gateway.NewSecret(secrets[name])}}, API: client, Store: store, Mode: webhook.Inbox,
+		})
+		if err != nil {
+			return nil, err
+		}
+		webhook.OnTransaction(rx, webhook.TransactionPaid, sqlstore.HandleTx(store, markPaid))
+		rx.Start()
+		mux.Handle("POST /webhooks/"+name, rx)
+	}
+	return mux, nil
+}
+
+// markPaid does nothing: the sample that has one is above.
+func markPaid(context.Context, *sql.Tx, *webhook.TransactionEvent) error { return nil }
+
+func TestSeveralAccountsInOneProcess(t *testing.T) {
+	t.Parallel()
+	d := databases(t)[0]
+	store := newStore(t, d.open(t), d)
+	secrets := map[string]string{"shop-br": "whsec_of_the_shop_in_brazil", "shop-mx": "whsec_of_the_shop_in_mexico"}
+	mux, err := severalAccounts("https://gateway.invalid", map[string]string{"shop-br": "sk_1", "shop-mx": "sk_2"}, secrets, store)
+	require.NoError(t, err)
+	for name, secret := range secrets {
+		rec := httptest.NewRecorder()
+		r := webhooktest.Signed(gateway.NewSecret(secret), webhooktest.Event{Kind: webhook.TransactionPaid, ID: "evt_1"}.Body())
+		r.URL.Path = "/webhooks/" + name
+		mux.ServeHTTP(rec, r)
+		assert.Equal(t, 200, rec.Code, name)
+	}
+	for name := range secrets {
+		s := view(store, name)
+		require.Eventually(t, func() bool {
+			e, err := s.Put(t.Context(), webhook.Record{Key: "id evt_1"})
+			require.NoError(t, err)
+			return e.State == webhook.StateDone
+		}, time.Minute, 20*time.Millisecond, name)
+	}
 }
 
 // changedOne turns an UPDATE that found no row into an error.
@@ -86,7 +147,7 @@ func privateDatabase(t *testing.T) *sql.DB {
 	schema := table("sample")
 	_, err := d.open(t).ExecContext(t.Context(), "CREATE SCHEMA "+schema)
 	require.NoError(t, err)
-	db, err := sql.Open(d.driver, d.dsn(t)+"&search_path="+schema)
+	db, err := openDatabase(d.dsn(t) + "&search_path=" + schema)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db

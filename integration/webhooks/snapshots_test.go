@@ -44,7 +44,7 @@ func TestSnapshots(t *testing.T) {
 		holders.Go(func() { holdSnapshots(ctx, t, db, s.Table(), hold, time.Duration(i)*hold/3) })
 	}
 	var l latencies
-	rx, err := webhook.New(webhook.Config{Keys: keys, Store: s, Logger: quiet, Mode: webhook.Inbox, Workers: 16, HandleStale: true})
+	rx, err := webhook.New(webhook.Config{Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: webhook.Inbox, Workers: 16, HandleStale: true})
 	require.NoError(t, err)
 	webhook.OnOther(rx, sqlstore.HandleTx(s, func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO "+name+" (event_id) VALUES ($1)", e.ID)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -28,6 +29,15 @@ func newStore(t *testing.T, db *sql.DB, d database, opts ...sqlstore.Option) *sq
 	s := sqlstore.New(db, d.dialect, append([]sqlstore.Option{sqlstore.WithTable(table("events"))}, opts...)...)
 	require.NoError(t, s.Migrate(t.Context()))
 	return s
+}
+
+// view returns the store of an account; "" is the first.
+func view(s *sqlstore.Store, name string) *sqlstore.Store {
+	if name == "" {
+		return s
+	}
+	one, _ := s.For(gateway.Account{Name: name}).(*sqlstore.Store)
+	return one
 }
 
 func TestTheSQLStorePassesTheStoreTests(t *testing.T) {
@@ -162,7 +172,7 @@ func TestHandleTxWritesBothOrNeither(t *testing.T) {
 			failures = failures[1:]
 			return err
 		}
-		rx, err := webhook.New(webhook.Config{Keys: keys, Store: s, Logger: quiet, Backoff: func(int) time.Duration { return 0 }})
+		rx, err := webhook.New(webhook.Config{Keys: keys, Account: "shop", Store: s, Logger: quiet, Backoff: func(int) time.Duration { return 0 }})
 		require.NoError(t, err)
 		webhook.OnTransaction(rx, webhook.TransactionPaid, sqlstore.HandleTx(s, handler))
 		deliver := func() int {
@@ -186,7 +196,7 @@ func TestHandleTxOfALostClaimWritesNothing(t *testing.T) {
 		db := d.open(t)
 		s := newStore(t, db, d)
 		name, count := business(t, db)
-		rx, err := webhook.New(webhook.Config{Keys: keys, Store: s, Logger: quiet})
+		rx, err := webhook.New(webhook.Config{Keys: keys, Account: "shop", Store: s, Logger: quiet})
 		require.NoError(t, err)
 		effect := sqlstore.HandleTx(s, func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO "+name+" (event_id) VALUES ($1)", e.ID)
@@ -218,7 +228,7 @@ func TestALongHandleTxBlocksNoOtherEvent(t *testing.T) {
 		db := d.open(t)
 		s := newStore(t, db, d)
 		rx, err := webhook.New(webhook.Config{
-			Keys: keys, Store: s, Logger: quiet, Mode: webhook.Inbox,
+			Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: webhook.Inbox,
 			Lease: 300 * time.Millisecond, PollInterval: 50 * time.Millisecond, Workers: 4,
 		})
 		require.NoError(t, err)
@@ -270,13 +280,14 @@ func TestInvalidArgumentsAreReported(t *testing.T) {
 	}
 }
 
-func TestMigrateRejectsASQLiteFileWhoseProcessesLockEachOtherOut(t *testing.T) {
+func TestMigrateRejectsUnsafeSettingsOfASQLiteFile(t *testing.T) {
 	t.Parallel()
 	for pragmas, want := range map[string]string{
 		"":                             "journal_mode delete and busy_timeout 0",
 		"?_pragma=journal_mode(WAL)":   "journal_mode wal and busy_timeout 0",
 		"?_pragma=busy_timeout(10000)": "journal_mode delete and busy_timeout 10000",
-		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)": "",
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)":                             "",
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)": "",
 	} {
 		for _, name := range []string{"events", "main.events"} {
 			db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "events.db")+pragmas)
@@ -290,6 +301,12 @@ func TestMigrateRejectsASQLiteFileWhoseProcessesLockEachOtherOut(t *testing.T) {
 			}
 			require.NoError(t, db.Close())
 		}
+	}
+	for _, name := range []string{"events", "main.events"} {
+		db, err := sql.Open("sqlite", sqliteDSN(filepath.Join(t.TempDir(), "events.db"))+"&_pragma=synchronous(OFF)")
+		require.NoError(t, err)
+		require.ErrorContains(t, sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(name)).Migrate(t.Context()), "synchronous OFF")
+		require.NoError(t, db.Close())
 	}
 	memory, err := sql.Open("sqlite", ":memory:")
 	require.NoError(t, err)

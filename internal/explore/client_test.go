@@ -66,7 +66,7 @@ func exploreOperation(t *testing.T, op *operation, d defect, faults int) (counte
 		// Each mock gateway has its own bubble and gets only 1000 schedules, so that
 		// it does not accumulate too much data.
 		synctest.Test(t, func(t *testing.T) {
-			server := mockserver.Run(t, mockserver.WithDialect(op.dialect), mockserver.WithConsole(false), mockserver.WithOpeningBalance(1e9))
+			server := mockserver.Run(t, append(op.gateway(), mockserver.WithConsole(false), mockserver.WithOpeningBalance(1e9))...)
 			for range 1000 {
 				run := tree.Next()
 				if run == nil {
@@ -84,7 +84,7 @@ func exploreOperation(t *testing.T, op *operation, d defect, faults int) (counte
 		return nil, tree.Runs()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		server := mockserver.Run(t, mockserver.WithDialect(op.dialect))
+		server := mockserver.Run(t, op.gateway()...)
 		n := 0
 		replay := func(run *explore.Run) *schedule {
 			n++

@@ -1,6 +1,7 @@
 package explore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func defects() []defect {
 			name: "a 5xx is treated as a rejection", operation: "payout, live", finds: denied,
 			client: replacing(func(resp *http.Response, err error) (*http.Response, error) {
 				if err == nil && resp.StatusCode >= 500 {
-					resp.StatusCode = http.StatusUnprocessableEntity
+					reject(resp, http.StatusUnprocessableEntity)
 				}
 				return resp, err
 			}),
@@ -57,7 +58,7 @@ func defects() []defect {
 			name: "a 408 is treated as a rejection", operation: "subscription, live", finds: denied,
 			client: replacing(func(resp *http.Response, err error) (*http.Response, error) {
 				if err == nil && resp.StatusCode == http.StatusRequestTimeout {
-					resp.StatusCode = http.StatusBadRequest
+					reject(resp, http.StatusBadRequest)
 				}
 				return resp, err
 			}),
@@ -90,6 +91,17 @@ func defects() []defect {
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
 				return s.operation.call(ctx, s.client, o, append(opts, gateway.NoRetry())...)
 			},
+		},
+		{
+			name: "the amount is compared alone", operation: "charge that is settled in part", finds: "another attempt would have helped",
+			client: replacing(func(resp *http.Response, err error) (*http.Response, error) {
+				if err == nil {
+					body, _ := io.ReadAll(resp.Body)
+					body = regexp.MustCompile(`"(base_price|paid_amount)":"?\d+"?`).ReplaceAll(body, []byte(`"$1":0`))
+					resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+				}
+				return resp, err
+			}),
 		},
 		{
 			name: "Retry-After is ignored", operation: "payout, live", finds: "before Retry-After had passed",
@@ -186,6 +198,12 @@ func rewriting(next http.RoundTripper, rewrite func(string) string) http.RoundTr
 		out.Body, out.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 		return next.RoundTrip(out)
 	})
+}
+
+// reject turns a response into a rejection by the gateway.
+func reject(resp *http.Response, status int) {
+	body := fmt.Sprintf(`{"status":%d,"title":"Rejected"}`, status)
+	resp.StatusCode, resp.ContentLength, resp.Body = status, int64(len(body)), io.NopCloser(strings.NewReader(body))
 }
 
 // replacing changes the responses to writes.

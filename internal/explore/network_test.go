@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -67,8 +68,12 @@ func writeFaults() []fault {
 		{name: "empty body", applied: true, final: true, see: emptyBody},
 		{name: "HTML page with 502", see: page(502)},
 		{name: "HTML page with 200", final: true, see: page(200)},
-		{name: "403 from a proxy", final: true, see: reply(403, "")},
-		{name: "redirect", final: true, see: reply(302, "")},
+		{name: "404 page of an ingress", see: page(404)},
+		{name: "403 from a proxy, applied", applied: true, see: foreign(403, `{"message":"Forbidden"}`)},
+		{name: "redirect, applied", applied: true, see: foreign(302, "")},
+		{name: "499, applied", applied: true, see: foreign(499, `{"status":499}`)},
+		{name: "409 key in progress, applied", applied: true, see: foreign(409, `{"status":409,"code":"IDEMPOTENCY_KEY_IN_USE"}`)},
+		{name: "success:false with 504, applied", applied: true, final: true, see: foreign(200, `{"success":false,"status":504}`)},
 		{name: "hang", see: hang},
 		{name: "hang, applied", applied: true, see: hang},
 		{name: "reset, arrives before the next request", late: beforeNext, see: reset},
@@ -83,7 +88,7 @@ func readFaults() []fault {
 		{name: "reset", see: func(*http.Request, *http.Response) (*http.Response, error) { return nil, syscall.ECONNRESET }},
 		{name: "503", see: reply(503, "")},
 		{name: "429", see: reply(429, "")},
-		{name: "403 from a proxy", see: reply(403, "")},
+		{name: "404 page of an ingress", see: page(404)},
 		{name: "truncated body", applied: true, see: truncated},
 		{name: "bad JSON", applied: true, see: badJSON},
 		{name: "HTML page with 200", see: page(200)},
@@ -109,7 +114,17 @@ func reply(status int, retryAfter string) view {
 		if retryAfter != "" {
 			header.Set("Retry-After", retryAfter)
 		}
-		return respond(r, status, header, strings.NewReader("{}"), 2), nil
+		body := fmt.Sprintf(`{"status":%d}`, status)
+		return respond(r, status, header, strings.NewReader(body), len(body)), nil
+	}
+}
+
+// foreign is a response of something between the client and the gateway, or of the
+// gateway about another request.
+func foreign(status int, body string) view {
+	return func(r *http.Request, _ *http.Response) (*http.Response, error) {
+		header := http.Header{"Content-Type": {"application/json"}, "Location": {"https://login.example/"}}
+		return respond(r, status, header, strings.NewReader(body), len(body)), nil
 	}
 }
 

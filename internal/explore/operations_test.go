@@ -14,6 +14,7 @@ type operation struct {
 	name    string
 	op      string // the client's name of the operation
 	dialect mockserver.Dialect
+	settled float64 // the percentage of an amount that the gateway reports; 0 means all
 	options []gateway.Option
 	amount  int64
 	variant bool // similar to another operation, so the short run plays fewer of its schedules
@@ -81,9 +82,12 @@ func operations() []operation {
 	}
 	keyed := of(refunds, "refund with an idempotency key", mockserver.Live, gateway.WithIdempotencyKeys())
 	keyed.again, keyed.repeatable = nil, true
+	settled, part := of(charges, "charge that is settled in part", mockserver.Live), of(keyed, "refund of more than is settled", mockserver.Live, keyed.options...)
+	settled.settled, settled.variant = 19.27, true
+	part.settled, part.variant = 19.27, true
 	list := []operation{
 		of(charges, "charge, live", mockserver.Live), of(payouts, "payout, live", mockserver.Live),
-		of(subscriptions, "subscription, live", mockserver.Live), of(refunds, "refund", mockserver.Document), keyed, card, unnamed,
+		of(subscriptions, "subscription, live", mockserver.Live), of(refunds, "refund", mockserver.Document), keyed, card, unnamed, settled, part,
 	}
 	for _, o := range []operation{
 		of(charges, "charge, document", mockserver.Document), of(payouts, "payout, document", mockserver.Document),
@@ -93,6 +97,15 @@ func operations() []operation {
 		list = append(list, o)
 	}
 	return list
+}
+
+// gateway returns the options of the operation's gateway.
+func (o *operation) gateway() []mockserver.Option {
+	opts := []mockserver.Option{mockserver.WithDialect(o.dialect)}
+	if o.settled > 0 {
+		opts = append(opts, mockserver.WithSettledPercent(o.settled))
+	}
+	return opts
 }
 
 func createCharge(ctx context.Context, c *gateway.Client, o order, opts ...gateway.RequestOption) (string, error) {
@@ -115,7 +128,7 @@ func createCharge(ctx context.Context, c *gateway.Client, o order, opts ...gatew
 
 func storedCharges(ctx context.Context, s *schedule) ([]stored, error) {
 	page, err := s.sound.Transactions.List(ctx, gateway.TransactionListParams{Limit: 100})
-	return all(page, err, func(t *gateway.TransactionSummary) stored { return stored{t.ID, t.Amount, s.creators[t.ID]} })
+	return all(page, err, func(t *gateway.TransactionSummary) stored { return stored{t.ID, t.Charged(), s.creators[t.ID]} })
 }
 
 // all converts the items of the only page.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +58,7 @@ func failure(tb TB, name string, status int) *Failure {
 	var body struct {
 		Code             string        `json:"code"`
 		Error            string        `json:"error"`
+		Title            string        `json:"title"`
 		Detail           string        `json:"detail"`
 		Message          string        `json:"message"`
 		Errors           []failedField `json:"errors"`
@@ -70,8 +72,14 @@ func failure(tb TB, name string, status int) *Failure {
 		f.Fields = append(f.Fields, field.Field)
 	}
 	f.Code, f.Detail = body.Code+body.Error, body.Detail+body.Message // a body has exactly one of these
+	if codedTitle.MatchString(body.Title) {
+		f.Code = body.Title
+	}
 	return f
 }
+
+// codedTitle matches the titles that are codes, in live gateways.
+var codedTitle = regexp.MustCompile(`^[A-Z]+(_[A-Z]+)+$`)
 
 type failedField struct {
 	Field string `json:"field"`

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
 
@@ -21,6 +22,10 @@ import (
 // Lenient are the options for responses and webhooks: a buyer's name in Latin-1
 // or a duplicate member must not hide a payment.
 var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// WithoutMark returns the content of a file without the byte order mark with which some
+// editors begin it.
+func WithoutMark(file []byte) []byte { return bytes.TrimPrefix(file, []byte("\xEF\xBB\xBF")) }
 
 // Document is a JSON value, parsed into a flat list of nodes in the order of the
 // text. A node is identified by its index; 0 is the whole value, whose first
@@ -182,6 +187,9 @@ func (d *Document) place(n int) (start, end int32) {
 	return int32(at) - int32(n), int32(at) //nolint:gosec // as above
 }
 
+// maxNesting is how many levels the decoder accepts.
+const maxNesting = 10_000
+
 func syntaxError(err error) error {
 	var at *jsontext.SyntacticError
 	if !errors.As(err, &at) {
@@ -193,6 +201,8 @@ func syntaxError(err error) error {
 		reason = "duplicate field"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		reason = "unexpected end of JSON"
+	case strings.Count(string(at.JSONPointer), "/") >= maxNesting:
+		reason = "too many levels of nesting"
 	}
 	return &SyntaxError{Offset: at.ByteOffset, Pointer: at.JSONPointer, Reason: reason}
 }

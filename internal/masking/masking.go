@@ -26,6 +26,9 @@ func Header(name string) bool {
 
 // Parameter reports whether the value of a query parameter must be masked.
 func Parameter(name string) bool {
+	if Personal(name) {
+		return true
+	}
 	switch name {
 	case "documentNumber", "document_number", "search", "token", "apiKey", "api_key":
 		return true
@@ -45,9 +48,25 @@ func Member(path []string, t jsontext.Token) bool {
 		"document", "documentNumber", "document_number", "pix_key", "pix_key_value", "pixKey":
 		return true
 	case "number":
-		return len(path) > 1 && path[len(path)-2] == "document"
+		if len(path) > 1 && path[len(path)-2] == "document" {
+			return true
+		}
 	}
 	return slices.ContainsFunc(path, spec.IsCardObject) || spec.CardData(name, t.Kind(), t.String())
+}
+
+// Token returns the value of a member as it may be shown.
+func Token(path []string, t jsontext.Token) jsontext.Token {
+	switch kind := t.Kind(); {
+	case kind != '"' && kind != '0':
+		return t
+	case Member(path, t) || isPersonal(path):
+		return jsontext.String(Masked)
+	case kind == '"':
+		return jsontext.String(free(path, t.String()))
+	default:
+		return t
+	}
 }
 
 // Rewrite copies JSON text, replaces values with change and masks card numbers in

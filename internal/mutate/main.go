@@ -46,7 +46,11 @@ func areas() []area {
 		{"rules", []string{"internal/spec/*.go"}, []string{
 			"internal/spec", "mockserver/internal/openapi",
 		}},
-		{"engine", []string{"mockserver/internal/engine/*.go"}, []string{
+		// Without stored.go: TestRestoreChecksEachMember tests its rules member by
+		// member, at full size (see .ci/run chaos).
+		{"engine", []string{
+			"mockserver/internal/engine/[a-rt-z]*.go", "mockserver/internal/engine/s[a-su-z]*.go", "mockserver/internal/engine/st[a-np-z]*.go",
+		}, []string{
 			"mockserver/internal/engine", "mockserver/internal/store", "mockserver/internal/hosted", "mockserver/internal/httpapi",
 			"mockserver",
 		}},

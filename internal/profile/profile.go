@@ -17,13 +17,15 @@ const (
 	Document = "document" // as in the document dialect
 	Live     = "live"     // as in the live dialect
 	Lenient  = "accepts transactions without products or buyer"
-	Fee      = "a payment of 10000 cents costs %d" // transaction-fee
+	Fee      = "a payment of 10000 cents costs %d"                           // transaction-fee
+	Settled  = "amount is %d where base_price and the paid amount are 10000" // settled-share
 )
 
 // The rows with their own readings.
 const (
 	LenientRow = "D9"
 	FeeRow     = "transaction-fee"
+	SettledRow = "settled-share"
 	listedFee  = "D17" // has the same reading as D12, which precedes it
 )
 
@@ -32,6 +34,7 @@ type Settings struct {
 	Dialect spec.Dialect
 	Lenient bool
 	Fee     int64 // cents
+	Settled int64 // hundredths of a percent; 0 means all
 }
 
 // Read returns the settings for readings (by row), and the rows whose reading has
@@ -72,20 +75,30 @@ func (s *Settings) add(id, reading string) bool {
 		s.Lenient = true
 		return true
 	case id == FeeRow:
-		n, err := fmt.Sscanf(reading, Fee, &s.Fee)
-		if err != nil || n != 1 || s.Fee < 0 || fmt.Sprintf(Fee, s.Fee) != reading {
-			s.Fee = 0
-			return false
+		return scan(reading, Fee, &s.Fee)
+	case id == SettledRow:
+		if scan(reading, Settled, &s.Settled) && s.Settled > 0 && s.Settled < 10000 {
+			return true
 		}
+		s.Settled = 0
+	}
+	return false
+}
+
+// scan reads the number in a reading.
+func scan(reading, format string, to *int64) bool {
+	n, err := fmt.Sscanf(reading, format, to)
+	if err == nil && n == 1 && *to >= 0 && fmt.Sprintf(format, *to) == reading {
 		return true
 	}
+	*to = 0
 	return false
 }
 
 // Sets reports whether there is a setting for a row.
 func Sets(id string) bool {
 	_, dialect := spec.RowOf(id)
-	return dialect || id == listedFee || id == LenientRow || id == FeeRow
+	return dialect || id == listedFee || id == LenientRow || id == FeeRow || id == SettledRow
 }
 
 // unknownRow returns an error that names a row which docs/assumptions.md does not have.
@@ -102,7 +115,7 @@ func unknownRow(readings map[string]string) error {
 func Dialect(live bool) map[string]string {
 	readings := map[string]string{}
 	for _, row := range docs.Assumptions() {
-		if !Sets(row.ID) || row.ID == LenientRow || row.ID == FeeRow {
+		if !Sets(row.ID) || row.ID == LenientRow || row.ID == FeeRow || row.ID == SettledRow {
 			continue
 		}
 		readings[row.ID] = Document

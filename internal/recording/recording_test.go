@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/qr"
 	"github.com/gateway-go/gateway/internal/recording"
+	"github.com/gateway-go/gateway/pix"
 )
 
 func TestThePictureContainsEveryLineOfTheOutput(t *testing.T) {
@@ -25,7 +25,7 @@ func TestThePictureContainsEveryLineOfTheOutput(t *testing.T) {
 
 func TestAQRCodeIsDrawnAsSquares(t *testing.T) {
 	t.Parallel()
-	code, err := qr.New("pay me")
+	code, err := pix.Draw("pay me")
 	require.NoError(t, err)
 	output := "scan this:\n" + code.Terminal() + "\n"
 	dark := 0

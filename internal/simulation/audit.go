@@ -114,7 +114,7 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 		return a, err
 	}
 	a.balance = balance.Balance
-	validations := map[string]bool{} // charges that only validate the card of a trial
+	validations := map[string]bool{} // charges that only validate the card of a trial, or failed and report another amount
 	for sub, err := range m.sound.Subscriptions.All(ctx, gateway.SubscriptionListParams{Limit: 100}) {
 		if err != nil {
 			return a, err
@@ -124,7 +124,7 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 			return a, err
 		}
 		for _, tx := range full.Transactions {
-			validations[tx.ID] = tx.Amount != sub.Amount
+			validations[tx.ID] = !tx.AmountIs(sub.Amount)
 		}
 		var metadata struct {
 			Order string `json:"order"`
@@ -149,7 +149,7 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 		if validations[tx.ID] {
 			continue
 		}
-		e := entry{id: tx.ID, status: string(tx.Status), amount: tx.Amount, paid: tx.PaidAmount, refunded: tx.RefundedAmount}
+		e := entry{id: tx.ID, status: string(tx.Status), amount: cmp.Or(tx.BasePrice, tx.Amount), paid: tx.PaidAmount, refunded: tx.RefundedAmount}
 		if m.w.live() && (&order{}).rank(e.status) >= settledRank { // the live dialect's list has no amounts
 			full, err := m.sound.Transactions.Get(ctx, tx.ID)
 			if err != nil {

@@ -171,12 +171,12 @@ func (o *order) net() int64 {
 func (b *books) sync(o *order, sub *gateway.Subscription) {
 	o.status, o.statusAt, o.periodEnd = string(sub.Status), time.Now(), sub.CurrentPeriodEnd.Time
 	for _, tx := range sub.Transactions {
-		if tx.Amount != o.amount {
-			continue // validates the card of a trial and is refunded immediately
+		if !tx.AmountIs(o.amount) {
+			continue // failed, or validates the card of a trial and is refunded immediately
 		}
 		c := b.byID[tx.ID]
 		if c == nil {
-			c = &order{ref: tx.ID, id: tx.ID, kind: charge, sub: o.ref, amount: tx.Amount, since: tx.CreatedAt.Time}
+			c = &order{ref: tx.ID, id: tx.ID, kind: charge, sub: o.ref, amount: o.amount, since: tx.CreatedAt.Time}
 			b.add(c)
 		}
 		c.reach(string(tx.Status))

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -21,6 +22,12 @@ type inbox struct {
 
 // Durable returns true, because the store survives crashes.
 func (s *inbox) Durable() bool { return true }
+
+// For binds the store to the process's account.
+func (s *inbox) For(a gateway.Account) webhook.Store {
+	s.Store = s.Store.For(a)
+	return s
+}
 
 // Purge does nothing: reconcile purges, at times that depend on the seed.
 func (s *inbox) Purge(context.Context) (webhook.Purged, error) { return webhook.Purged{}, nil }
@@ -134,7 +141,7 @@ func (p *process) onTransaction(ctx context.Context, e *webhook.TransactionEvent
 	return p.effect(ctx, o, string(e.Kind), func(b *books) {
 		p.m.storeID(b, o, e.ResourceID)
 		if e.Kind == webhook.TransactionPaid {
-			o.paid += e.Data.Amount
+			o.paid += e.Data.Charged()
 		}
 		o.reach(o.stateOf(e))
 	})

@@ -48,7 +48,7 @@ type process struct {
 func newMerchant(ctx context.Context, w *World, i int) (*merchant, error) {
 	m := &merchant{
 		w: w, name: fmt.Sprintf("m%d", i+1), keyed: w.live() && i%2 == 0, unsigned: i%3 == 2, db: newBooks(),
-		store: webhook.NewMemoryStore(webhook.MemoryOptions{TTL: 8 * day}),
+		store: w.inbox.For(gateway.Account{Name: fmt.Sprintf("m%d", i+1)}),
 	}
 	m.shop = w.stream(m.name)
 	m.account = w.gw.Account(m.key().Reveal())
@@ -88,6 +88,7 @@ func (m *merchant) start() error {
 	p := &process{m: m, number: m.starts}
 	transport := http.RoundTripper(route{p, m.w.cfg.Defect.gateway(m.w.gw.Transport())})
 	options := []gateway.Option{
+		gateway.WithAccount(m.name),
 		gateway.WithHTTPClient(&http.Client{Transport: m.w.cfg.Defect.client(transport)}),
 		noBackoff(), // the delay of route.latency replaces the backoff
 		// No other timeout has this value: two with the same deadline would fire in

@@ -36,7 +36,7 @@ func (p *process) place(ctx context.Context, o *order) {
 	m := p.m
 	m.sold++
 	o.ref = fmt.Sprintf("%s-%s-%03d", m.name, o.kind, m.sold)
-	if o.kind == card || o.kind == subscription {
+	if o.token != "" {
 		o.token += gateway.CardToken("_" + o.ref)
 	}
 	err := p.commit(o, fmt.Sprintf("ordered for %d", o.amount), func(b *books) {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Config configures a world: the same Config yields the same log.
@@ -35,6 +36,7 @@ type Config struct {
 type World struct {
 	cfg       Config
 	gw        *mockserver.Server
+	inbox     webhook.Store // of all merchants, each with an account of its own
 	merchants []*merchant
 	agenda    agenda
 	log       bytes.Buffer
@@ -87,16 +89,23 @@ func Run(ctx context.Context, cfg Config) (log []byte, counts Counts, err error)
 }
 
 func newWorld(ctx context.Context, cfg Config) (*World, error) {
-	w := &World{cfg: cfg, closingUntil: time.Now()}
+	w := &World{
+		cfg: cfg, closingUntil: time.Now(),
+		inbox: webhook.NewMemoryStore(webhook.MemoryOptions{TTL: 8 * day}),
+	}
 	w.network, w.crashes, w.people = w.stream("network"), w.stream("deaths"), w.stream("people")
 	dialect := mockserver.Document
 	if w.live() {
 		dialect = mockserver.Live
 	}
-	var err error
-	w.gw, err = mockserver.New( //nolint:contextcheck // New takes none
+	opts := []mockserver.Option{
 		mockserver.WithSeed(cfg.Seed), mockserver.WithStart(time.Now()), mockserver.WithDialect(dialect), mockserver.WithConsole(false),
-	)
+	}
+	if w.settlesInPart() {
+		opts = append(opts, mockserver.WithSettledPercent(19.27))
+	}
+	var err error
+	w.gw, err = mockserver.New(opts...) //nolint:contextcheck // New takes none
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +125,9 @@ func newWorld(ctx context.Context, cfg Config) (*World, error) {
 
 // live reports whether the gateway uses the live dialect.
 func (w *World) live() bool { return w.cfg.Seed%2 == 1 }
+
+// settlesInPart reports whether the gateway reports what it settles as the amount.
+func (w *World) settlesInPart() bool { return w.cfg.Seed%4 == 1 }
 
 const day = 24 * time.Hour
 

@@ -27,51 +27,56 @@ const noCardData = "contains card data, which must never be sent to the API beca
 // value. The client, the mock gateway and the journal share it. text is the
 // value of a string, or the JSON of any other kind.
 func CardData(name string, kind jsontext.Kind, text string) bool {
+	return CardMember("", name, kind, text)
+}
+
+// CardMember is [CardData] for a member of the object called parent, which
+// decides for a name that says nothing, such as the number of an order.
+func CardMember(parent, name string, kind jsontext.Kind, text string) bool {
 	switch class := classOf(name); {
 	case class == cardMember:
 		return kind != 'n'
 	case class == cardObject && kind == '{', class == expiryMember && kind == '"' && isExpiry(text):
 		return true
 	default:
-		return ContainsCardNumber(name) || valueIsCard(name, kind, text)
+		return ContainsCardNumber(name) || valueIsCard(parent, name, kind, text)
 	}
 }
 
-// valueIsCard reports whether the value of the member called name contains a
-// card number.
-func valueIsCard(name string, kind jsontext.Kind, text string) bool {
+// valueIsCard reports whether the value of a member contains a card number.
+func valueIsCard(parent, name string, kind jsontext.Kind, text string) bool {
 	switch {
-	case len(text) < minDigits || kind != '"' && kind != '0':
-		return false
-	case kind == '0':
-		if strings.ContainsAny(text, ".eE") {
-			v, ok := jsonread.Integer(text)
-			if !ok {
-				return false
-			}
-			text = strconv.FormatInt(v, 10)
+	case kind == '"':
+		if card, isJSON := embedded(text); isJSON {
+			return card
 		}
-		return ContainsCardNumber(text) && !isAmount(name) && !exempt(name, text)
-	default:
-		return ContainsCardNumber(text) && !exempt(name, text)
+		return len(text) >= minDigits && ContainsCardNumber(text) && !exempt(parent, name, text)
+	case kind != '0' || len(text) < minDigits:
+		return false
 	}
+	if strings.ContainsAny(text, ".eE") {
+		v, ok := jsonread.Integer(text)
+		if !ok {
+			return false
+		}
+		text = strconv.FormatInt(v, 10)
+	}
+	return ContainsCardNumber(text) && !isAmount(name) && !exempt(parent, name, text)
 }
 
 // exempt reports whether digits that look like a card number are allowed under
 // this member name. References, SKUs and ids may be any number. Phone numbers
 // and documents have at most 13 digits, or 14 for a CNPJ, which isCardNumber
 // excludes; a longer value may be a card number.
-func exempt(name, text string) bool {
-	if !digits(text) {
+func exempt(parent, name, text string) bool {
+	switch {
+	case namesCard(parent):
 		return false
+	case IsIdentifier(name), isNeutral(name) && IsIdentifier(parent):
+		return isToken(text) && !isGrouped(text) && !namesCard(text)
+	default:
+		return digits(text) && len(text) <= 13 && isPhoneOrDocument(name)
 	}
-	switch name {
-	case "idempotency_key", "sku", "id", "tracking_code", "cursor", "reference", "ref", "ean", "gtin", "upc", "barcode", "nsu", "tid":
-		return true
-	case "phone", "number", "document", "documentNumber", "document_number":
-		return len(text) <= 13
-	}
-	return strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "_ref") || strings.HasSuffix(name, "Ref")
 }
 
 // isAmount reports whether a member with this name contains an amount.
@@ -181,10 +186,10 @@ func (c *checker) checkCardData(array string, i, end int) {
 	for i < end {
 		name := cmp.Or(c.doc.Name(i), array)
 		switch {
-		case c.doc.Kind(i) != '[' && len(c.doc.Raw(i)) < minDigits && !mayBeCard(name): // most members
+		case c.doc.Kind(i) != '[' && len(c.doc.Raw(i)) < minDigits && !mayBeCard(name) && !strings.HasPrefix(c.doc.Raw(i), `"{`): // most members
 			i++
 		case c.isCard(name, i):
-			path := MaskCardNumbers(c.doc.Path(i)) // a name may be a card number
+			path := MaskCardNumbers(shown(c.doc.Path(i))) // a name may be a card number
 			c.found = append(c.found, Violation{Field: path, Message: noCardData, Code: CodeInvalid})
 			i = c.doc.End(i)
 		case c.doc.Kind(i) == '[':
@@ -199,12 +204,30 @@ func (c *checker) checkCardData(array string, i, end int) {
 // isCard reports whether a member is card data. For an array only the name is
 // checked here; its elements follow.
 func (c *checker) isCard(name string, at int) bool {
-	switch kind := c.doc.Kind(at); kind {
+	var text string
+	kind := c.doc.Kind(at)
+	switch kind {
 	case '"':
-		return CardData(name, kind, c.doc.Text(at))
+		text = c.doc.Text(at)
 	case '[':
 		return ContainsCardNumber(name)
 	default:
-		return CardData(name, kind, c.doc.Raw(at))
+		text = c.doc.Raw(at)
 	}
+	if isNeutral(name) && len(text) >= minDigits {
+		return CardMember(c.parent(at), name, kind, text)
+	}
+	return CardData(name, kind, text)
+}
+
+// parent returns the name of the object that contains a member, or of the array
+// that contains the object.
+func (c *checker) parent(at int) string {
+	path := strings.FieldsFunc(c.doc.Path(at), func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	for i := len(path) - 2; i >= 0; i-- {
+		if !digits(path[i]) {
+			return path[i]
+		}
+	}
+	return ""
 }

@@ -238,6 +238,8 @@ func TestProductCodesPhonesAndDocumentsAreNotCardData(t *testing.T) {
 		m{"tracking": "9400 1000 0000 0000 0000 00", "parcel": "BR123456789BR", "ups": "1Z999AA10123456784", "fedex": "986578788855"},
 		m{"luhn": "4111111111111112", "issuer": "1111111111111117", "zero": "0000000000000000", "length": "411111111111111"},
 		m{"company": "panorama", "expires_at": "2027-01-04T12:00:00Z", "expirationTime": 3600, "expiration": "2027-01-04", "card_brand": "visa"},
+		m{"spaces": " {\"order_id\":\"4111111111111111\"}", "tabs": "\t[{\"order_id\":\"4111111111111111\"}]"},
+		m{"lines": "\n{\"order_id\":\"4111111111111111\"}", "returns": "\r\n {\"order_id\":\"4111111111111111\"}"},
 		m{"cardLast4": "1111", "card_token": "pgct_4111111111111111", "expiry": "in two days", "exp": 1798000000, "token": "pgct_1"},
 	} {
 		assert.False(t, hasCardData(t, body), "%v", body)
@@ -253,7 +255,9 @@ func TestSomeMembersMayContainDigitsLikeACardNumber(t *testing.T) {
 	} {
 		assert.False(t, hasCardData(t, m{name: number}), name)
 		assert.True(t, hasCardData(t, m{name: "x " + number}), "%s with other characters", name)
-		assert.True(t, hasCardData(t, m{name + "s": number}), "%ss", name)
+		assert.False(t, hasCardData(t, m{name + "s": []any{number}}), "a list of %s", name)
+		assert.True(t, hasCardData(t, m{name + "_note": number}), "%s_note", name)
+		assert.True(t, hasCardData(t, m{"card_" + name: number}), "card_%s", name)
 	}
 	for _, name := range []string{"phone", "number", "document", "documentNumber", "document_number"} {
 		assert.False(t, hasCardData(t, m{name: "4222222222222"}), name)

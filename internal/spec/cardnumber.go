@@ -45,11 +45,11 @@ func findCard(s string, from int) (start, end int) {
 		}
 		switch n := j - i; {
 		case n >= minDigits:
-			if mayStart(s, i, n) && mayEnd(s, j) && isCardNumber(s[i:j]) {
+			if mayStart(s, i, n) && mayEnd(s, j) && isCardNumber(s[i:j]) && !isReference(s, i) && (n != 14 || !endsBoleto(s, i)) {
 				return i, j
 			}
 		case n == 4 || n == 8:
-			if end := findGroups(s, i, j); end > 0 {
+			if end := findGroups(s, i, j); end > 0 && (s[j] != '-' || !isReference(s, i)) {
 				return i, end
 			}
 		}
@@ -134,6 +134,8 @@ func isCardNumber(digits string) bool {
 	case 14: // a Diners card, a CNPJ or ddmmyyyyhhmmss
 		_, err := time.Parse("02012006150405", digits)
 		return err != nil && !isCNPJ(digits)
+	case 18: // a UnionPay or Maestro card, or a CLABE
+		return !isCLABE(digits)
 	default:
 		return true
 	}

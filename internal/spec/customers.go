@@ -38,6 +38,9 @@ func Customer(o *Object) {
 	o.Object("document", Nullable, customerDocument)
 	o.String("externalRef", Nullable)
 	o.Object("address", Nullable, customerAddress)
+	if o.Variant().Dialect.Live(D27) {
+		o.String("birth_date", Nullable)
+	}
 	ip := o.String("ip_address", Nullable)
 	if !o.Variant().Dialect.Live(D20) {
 		ip.IP()

@@ -8,7 +8,7 @@ import (
 // Dialect selects a reading for each row of docs/assumptions.md in which
 // gateways differ: the interface document's, or the published (live)
 // gateway's. The zero Dialect is the document's reading of every row.
-type Dialect uint32
+type Dialect uint64
 
 // Row is a row of docs/assumptions.md in which gateways differ.
 type Row uint8
@@ -36,6 +36,16 @@ const (
 	D21
 	D22
 	D23
+	D24
+	D26
+	D27
+	D28
+	D29
+	D30
+	D32
+	D33
+	D35
+	D36
 	CustomerPhone
 	HostedRoutes
 	rows
@@ -44,7 +54,8 @@ const (
 // rowIDs are the rows' ids in docs/assumptions.md.
 var rowIDs = [rows]string{
 	"D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "D10", "D11", "D12", "D13", "D14", "D15", "D16", "D18", "D19", "D20", "D21", "D22",
-	"D23", "customer-phone", "hosted-routes",
+	"D23", "D24", "D26", "D27", "D28", "D29", "D30", "D32", "D33",
+	"D35", "D36", "customer-phone", "hosted-routes",
 }
 
 // The two known dialects.
@@ -52,6 +63,11 @@ const (
 	DocumentDialect Dialect = 0
 	LiveDialect     Dialect = 1<<rows - 1
 )
+
+// ClientDialect has the live readings that check a member which gateways of the
+// document ignore. The client checks its params with it: any other live reading
+// would reject what such a gateway accepts.
+const ClientDialect Dialect = 1 << D26
 
 // RowOf returns the row with the given id.
 func RowOf(id string) (r Row, found bool) {
@@ -72,7 +88,7 @@ func (d Dialect) Live(r Row) bool { return d&(1<<r) != 0 }
 // Nearest returns DocumentDialect or LiveDialect, whichever shares more
 // readings with d.
 func (d Dialect) Nearest() Dialect {
-	if bits.OnesCount32(uint32(d)) > int(rows)/2 {
+	if bits.OnesCount64(uint64(d)) > int(rows)/2 {
 		return LiveDialect
 	}
 	return DocumentDialect

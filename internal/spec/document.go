@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/internal/jsonread"
+	"github.com/gateway-go/gateway/internal/truncate"
 )
 
 // Document is a JSON object being checked.
@@ -58,10 +59,16 @@ func Parse(body []byte) (*Document, error) {
 	}
 	d.Release()
 	if at, ok := errors.AsType[*jsonread.SyntaxError](err); ok {
-		err = &SyntaxError{Offset: at.Offset, Pointer: MaskCardNumbers(FieldPath(at.Pointer)), Reason: at.Reason}
+		err = &SyntaxError{Offset: at.Offset, Pointer: MaskCardNumbers(shown(FieldPath(at.Pointer))), Reason: at.Reason}
 	}
 	return nil, err
 }
+
+// maxShown is how many bytes of a path are shown.
+const maxShown = 200
+
+// shown shortens a path whose names are long or that is deep, since it is in an error.
+func shown(path string) string { return truncate.Ellipsis(path, maxShown) }
 
 // plainValue is a value rewritten in a form that Go's decoder accepts.
 type plainValue struct {

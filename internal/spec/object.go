@@ -79,6 +79,15 @@ func (d *Document) element(parent *Object, name string, index, at int) *Object {
 	return o
 }
 
+// only rejects members that the rules of the object do not mention.
+func (o *Object) only(rules *Shape) {
+	for at := range o.c.doc.Children(o.at) {
+		if name := o.c.doc.Name(at); rules.Member(name) == nil {
+			o.Fail(MaskCardNumbers(name), CodeInvalid, "is not a member of this request")
+		}
+	}
+}
+
 // Variant returns the variant of the run.
 func (o *Object) Variant() Variant { return o.c.variant }
 
@@ -93,7 +102,7 @@ func (o *Object) Fail(name, code, format string, args ...any) {
 		path += "." + name
 	}
 	// The name may point into the body, which the caller may reuse.
-	o.c.found = append(o.c.found, Violation{Field: strings.Clone(path), Message: fmt.Sprintf(format, args...), Code: code})
+	o.c.found = append(o.c.found, Violation{Field: strings.Clone(shown(path)), Message: fmt.Sprintf(format, args...), Code: code})
 }
 
 func (o *Object) path() string {
@@ -347,11 +356,12 @@ func (r StringRule) WebURL() StringRule {
 }
 
 // HTTPS checks for an absolute https URL. With [Variant.LoopbackHTTP], plain
-// http to a loopback host is accepted too.
+// http to a loopback host is accepted too, with [Variant.LocalHTTP] to any local host.
 func (r StringRule) HTTPS() StringRule {
 	return r.Match(func(s string) bool {
 		u, ok := webURL(s)
-		return ok && (u.Scheme == "https" || r.o.Variant().LoopbackHTTP && IsLoopback(u.Hostname()))
+		v := r.o.Variant()
+		return ok && (u.Scheme == "https" || v.LoopbackHTTP && IsLoopback(u.Hostname()) || v.LocalHTTP && IsLocal(u.Hostname()))
 	}, "must be an https URL")
 }
 
@@ -544,9 +554,31 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
+// IsLocal reports whether host belongs to this machine or to a private network, such as
+// one of containers: a loopback or private address, a name without a dot, or a name that
+// is reserved for such networks.
+func IsLocal(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback() || ip.Unmap().IsPrivate()
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	for _, reserved := range [...]string{"localhost", "internal", "test", "local", "home.arpa"} {
+		if name == reserved || strings.HasSuffix(name, "."+reserved) {
+			return true
+		}
+	}
+	return name != "" && !strings.ContainsAny(name, ".:%") && !strings.ContainsAny(name[:1], "0123456789") // not an IPv4 address as one number
+}
+
+// IsPort reports whether s is a TCP port from 1 to 65535.
+func IsPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
 func webURL(s string) (*url.URL, bool) {
 	u, err := url.Parse(s)
-	if err != nil || u.Hostname() == "" || u.User != nil || strings.Contains(s, " ") {
+	if err != nil || u.Hostname() == "" || u.User != nil || strings.Contains(s, " ") || u.Port() != "" && !IsPort(u.Port()) {
 		return nil, false
 	}
 	return u, u.Scheme == "https" || u.Scheme == "http"

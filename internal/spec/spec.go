@@ -30,6 +30,7 @@ type Variant struct {
 	Dialect      Dialect
 	Lenient      bool // products and buyer may be missing
 	LoopbackHTTP bool // notify_url may be plain http to a loopback host
+	LocalHTTP    bool // notify_url may be plain http to a host that is surely not on the internet: see [IsLocal]
 
 	// Now is the gateway's current time. Timestamps that must be in the future
 	// are compared with it; if it is zero, any timestamp is accepted.

@@ -1,6 +1,10 @@
 package spec
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Subscriptions are the operations of /v2/subscriptions.
 var Subscriptions = struct{ Create, List, Get, Update, Cancel Operation }{
@@ -62,6 +66,9 @@ func Subscription(o *Object) {
 	o.String("trial_end", o.optional()).Time().Future()
 	o.Int("billing_day_of_month", Optional).Between(1, MaxBillingDay)
 	o.String("comment", Optional).MaxLen(MaxPixComment)
+	if o.Variant().Dialect.Live(D29) && o.Text("payment_method") == "pix_automatic" {
+		o.only(Describe(Subscription, o.Variant()))
+	}
 }
 
 // subscriptionToken requires a single-use token for a card and rejects any
@@ -93,6 +100,36 @@ func singleUse(r StringRule) {
 func dunning(o *Object) {
 	o.Enum("failure_policy", Optional, FailurePolicies)
 	o.Array("retry_offsets_days", Optional).Len(MinRetryOffsets, MaxRetryOffsets).EachInt(MinRetryOffset, MaxRetryOffset)
+}
+
+// What the rules of Pix Automatico allow for a debit that failed.
+const (
+	maxPixRetries  = 3
+	maxPixRetryDay = 7
+)
+
+// PixRetryWarnings says what of a retry policy banks don't execute for a Pix
+// Automatico. Gateways accept such a policy.
+func PixRetryWarnings(policy string, offsets []int) (warnings []string) {
+	if policy == "immediate_cancel" {
+		return nil
+	}
+	if len(offsets) > maxPixRetries {
+		warnings = append(warnings, fmt.Sprintf("retry_offsets_days has %d retries, but a debit of a Pix Automatico is retried at most %d times",
+			len(offsets), maxPixRetries))
+	}
+	if late := slices.IndexFunc(offsets, func(day int) bool { return day > maxPixRetryDay }); late >= 0 {
+		warnings = append(warnings, fmt.Sprintf("retry_offsets_days has a retry after %d days, but a debit of a Pix Automatico is retried within %d days",
+			offsets[late], maxPixRetryDay))
+	}
+	seen := map[int]bool{}
+	for _, day := range offsets {
+		if seen[day] {
+			return append(warnings, "retry_offsets_days has two retries on one day, but a debit of a Pix Automatico is retried on different days")
+		}
+		seen[day] = true
+	}
+	return warnings
 }
 
 func information(o *Object) {

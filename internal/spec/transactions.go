@@ -30,10 +30,12 @@ const (
 
 // Limits that the interface document does not state.
 const (
-	MaxRefundReason    = 500
-	MaxTrackingCode    = 255
-	MaxTrackingURL     = 255
-	MaxTrackingCompany = 64
+	MaxRefundReason     = 500
+	MaxTrackingCode     = 255
+	MaxTrackingURL      = 255
+	MaxTrackingCompany  = 64
+	MaxInformationKey   = 64
+	MaxInformationValue = 255
 )
 
 // Enums of transactions.
@@ -41,7 +43,7 @@ var (
 	TransactionStatuses = setOf("pending", "paid", "expired", "canceled", "refused", "refunded",
 		"partially_refunded", "chargedback", "captured")
 	LiveTransactionStatuses = TransactionStatuses.with("authorized", "three_ds_required", "in_protest",
-		"partially_paid", "processing", "processed", "med")
+		"partially_paid", "processing", "processed", "med", "pre_chargedback", "waiting_payment")
 	DeliveryStatuses = setOf("waiting", "in_transit", "delivered")
 )
 
@@ -69,9 +71,17 @@ func Transaction(o *Object) {
 	o.String("metadata", Nullable)
 	o.Bool("traceable", Optional)
 	o.String("ip_address", Nullable).IP()
+	if v.Dialect.Live(D26) {
+		o.Array("informations", Optional).Len(0, MaxInformations).Each(transactionInformation)
+	}
 	if o.Text("method") == "voucher" && !v.Dialect.Live(D8) {
 		voucherAddress(o)
 	}
+}
+
+func transactionInformation(o *Object) {
+	o.String("key", Required).MaxLen(MaxInformationKey)
+	o.String("value", Required).MaxLen(MaxInformationValue)
 }
 
 // token checks the payment token, which only cards require.

@@ -216,6 +216,26 @@ func TestTransactionLoopbackNotifyURL(t *testing.T) {
 	})
 }
 
+func TestTransactionLocalNotifyURL(t *testing.T) {
+	t.Parallel()
+	checkValues(t, spec.Transaction, spec.Variant{LocalHTTP: true}, transactionBase, []values{
+		{field: "notify_url", allowed: []string{
+			`"http://shop:8080/hooks"`, `"http://host.docker.internal:9000/"`, `"http://192.168.0.1/"`, `"http://10.1.2.3:3000/"`, `"http://[fd12::1]/"`,
+			`"http://shop.localhost/"`, `"http://localhost:3000/"`, `"http://shop.test/"`, `"https://shop.example/"`,
+		}, rejected: []rejection{
+			{`"http://shop.example/"`, spec.CodeInvalid},
+			{`"http://8.8.8.8/"`, spec.CodeInvalid},
+			{`"http://134744072/"`, spec.CodeInvalid},
+			{`"http://169.254.169.254/"`, spec.CodeInvalid},
+			{`"http://internal.evil.com/"`, spec.CodeInvalid},
+			{`"http://[2001:db8::1]/"`, spec.CodeInvalid},
+			{`"http://shop:0/"`, spec.CodeInvalid},
+			{`"https://shop:65536/"`, spec.CodeInvalid},
+			{`"ftp://shop/"`, spec.CodeInvalid},
+		}},
+	})
+}
+
 func TestRefund(t *testing.T) {
 	t.Parallel()
 	checkValues(t, spec.Refund, spec.Variant{}, `{"amount":5000,"reason":"returned"}`, []values{

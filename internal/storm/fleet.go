@@ -197,22 +197,13 @@ func (f *Fleet) addr(ctx context.Context) (string, error) {
 	}
 }
 
-// kill kills a random process at regular intervals until ctx ends.
-func (f *Fleet) kill(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		f.mu.Lock()
-		for cmd := range f.members { // in random order
-			_ = cmd.Process.Kill() // it may have ended already
-			break
-		}
-		f.mu.Unlock()
+// kill kills a random process.
+func (f *Fleet) kill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for cmd := range f.members { // in random order
+		_ = cmd.Process.Kill() // it may have ended already
+		return
 	}
 }
 

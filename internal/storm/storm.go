@@ -43,19 +43,25 @@ func Number(t *testing.T, variable string, fallback int) int {
 type Storm struct {
 	Fleet      *Fleet
 	Deliveries int // the approximate number of events that the gateway sends
-	KillEvery  time.Duration
-	ForgeEvery time.Duration
-	Drained    func() bool // whether the inbox is empty; called until it is
+
+	// Faults follow the deliveries and not the clock: a slow machine has as many as a
+	// fast one.
+	KillEach int // a process is killed after this many deliveries
+	Forge    int // forgeries for every delivery
+
+	Drained func() bool // whether the inbox is empty; called until it is
 
 	http *http.Client
 
-	mu       sync.Mutex
-	sent     map[string]bool // the events that the gateway sent
-	acked    map[string]int  // how often each was acknowledged
-	statuses map[int]int     // how often each status was returned; 502 means that processes were killed
-	forged   int
-	accepted int // forgeries that were acknowledged
-	took     time.Duration
+	mu         sync.Mutex
+	sent       map[string]bool // the events that the gateway sent
+	acked      map[string]int  // how often each was acknowledged
+	deliveries int
+	statuses   map[int]int // how often each status was returned; 502 means that processes were killed
+	forged     int
+	accepted   int // forgeries that were acknowledged
+	took       time.Duration
+	due        chan struct{} // has an element for each forgery that is due
 }
 
 // Run makes the mock gateway send events while processes are killed and forged
@@ -64,12 +70,12 @@ func (s *Storm) Run(t *testing.T) {
 	t.Helper()
 	s.http = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	s.sent, s.acked, s.statuses = make(map[string]bool), make(map[string]int), make(map[int]int)
+	s.due = make(chan struct{}, 64)
 	gw := newGateway(t, s)
 	began := time.Now()
 	ctx, stopFaults := context.WithCancel(t.Context())
 	var faults sync.WaitGroup
-	faults.Go(func() { s.Fleet.kill(ctx, s.KillEvery) })
-	faults.Go(func() { s.forge(ctx) })
+	faults.Go(func() { s.sendForgeries(ctx) })
 	sell(t, gw, s.Deliveries)
 	require.NoError(t, gw.Wait(t.Context()))
 	require.NoError(t, gw.Clock.Advance(10*time.Minute)) // for delayed deliveries and the first redeliveries
@@ -185,7 +191,22 @@ func (s *Storm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.acked[e.ID]++
 		}
 	}
+	s.addFaults()
 	w.WriteHeader(status)
+}
+
+// addFaults adds the faults of a delivery. The caller holds mu.
+func (s *Storm) addFaults() {
+	s.deliveries++
+	if s.deliveries%s.KillEach == 0 {
+		s.Fleet.kill()
+	}
+	for range s.Forge {
+		select {
+		case s.due <- struct{}{}:
+		default: // the attacker has enough to do
+		}
+	}
 }
 
 func (s *Storm) forward(ctx context.Context, header http.Header, body []byte) (status int) {
@@ -210,17 +231,15 @@ func (s *Storm) forward(ctx context.Context, header http.Header, body []byte) (s
 	return http.StatusBadGateway
 }
 
-// forge sends forged deliveries until ctx ends: unsigned, signed with a guessed
-// key, signed for another body, or too old. Half of them have the ids of real
-// events.
-func (s *Storm) forge(ctx context.Context) {
-	tick := time.NewTicker(s.ForgeEvery)
-	defer tick.Stop()
+// sendForgeries sends the forgeries that are due until ctx ends: unsigned, signed
+// with a guessed key, signed for another body, or too old. Half of them have the
+// ids of real events.
+func (s *Storm) sendForgeries(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-s.due:
 		}
 		id := "forged-" + webhooktest.NewID()
 		if real := s.someEvent(); real != "" && rand.IntN(2) == 0 {

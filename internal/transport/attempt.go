@@ -48,6 +48,8 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, caller.Err()
 	}
 	c.begin()
+	_, own := a.base.(*http.Transport)
+	c.foreign = !own
 	timed, cancel := context.WithDeadline(c.observe(req.Context()), c.began.Add(c.req.AttemptTimeout))
 	defer cancel()
 	out := req.WithContext(timed)
@@ -62,7 +64,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		c.fail(caller, timed, err)
 	} else {
-		c.outcome = outcomeOfStatus(c.result.Status)
+		c.outcome = outcomeOfResponse(c.req.Method, c.result.Status, c.result.Body)
 	}
 	c.result.MayHaveApplied = c.result.MayHaveApplied || c.outcome == unknown || c.replayed()
 	if c.result.Status == 0 {
@@ -162,7 +164,8 @@ func readAll(body io.Reader, length int64) ([]byte, error) {
 func (c *call) fail(caller, timed context.Context, err error) {
 	r := &c.result
 	if r.Status != 0 && (r.Status < 200 || r.Status > 299) {
-		c.outcome = outcomeOfStatus(r.Status) // a rejection is valid even if its body is truncated
+		// What was read of a truncated body can be enough to know a rejection.
+		c.outcome = outcomeOfResponse(c.req.Method, r.Status, r.Body)
 		return
 	}
 	c.outcome = c.outcomeOfError(timed, err)

@@ -36,19 +36,38 @@ func (c *call) exponential() time.Duration {
 	return time.Duration(half + half*c.engine.Jitter())
 }
 
-// retryAfter parses a Retry-After header: seconds, which may have a fraction, or
-// a date. ok is false if the header is missing or invalid.
+// retryAfter parses a Retry-After header: seconds, which may have a fraction, a
+// date, or a Unix time in seconds or milliseconds. The wait is at most a day. ok
+// is false if the header is missing or invalid.
 func retryAfter(header string, now time.Time) (wait time.Duration, ok bool) {
 	header = strings.TrimSpace(header)
-	if seconds, err := strconv.ParseFloat(header, 64); err == nil {
-		if !(seconds >= 0) { // also NaN
+	n, err := strconv.ParseFloat(header, 64)
+	if err != nil {
+		date, err := http.ParseTime(header)
+		if err != nil {
 			return 0, false
 		}
-		return time.Duration(min(seconds*float64(time.Second), math.MaxInt64/2)), true
+		return clampWait(date.Sub(now)), true
 	}
-	date, err := http.ParseTime(header)
-	if err != nil {
+	switch {
+	case !(n >= 0): // also NaN
 		return 0, false
+	case n >= firstEpoch*1000 && n <= lastEpoch*1000:
+		return clampWait(time.UnixMilli(int64(n)).Sub(now)), true
+	case n >= firstEpoch && n <= lastEpoch:
+		return clampWait(time.Unix(int64(n), 0).Sub(now)), true
 	}
-	return max(0, date.Sub(now)), true
+	return clampWait(time.Duration(min(n*float64(time.Second), math.MaxInt64/2))), true
 }
+
+// Numbers between the two are Unix times, from the years 2001 to 2286, and no
+// waits of decades.
+const (
+	firstEpoch = 1_000_000_000
+	lastEpoch  = 9_999_999_999
+)
+
+// longestRetryAfter bounds the wait of a header that makes no sense.
+const longestRetryAfter = 24 * time.Hour
+
+func clampWait(wait time.Duration) time.Duration { return max(0, min(wait, longestRetryAfter)) }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // attemptOutcome says how an attempt ended, for the retry policy.
@@ -21,10 +22,10 @@ type attemptOutcome uint8
 
 const (
 	none        attemptOutcome = iota // the attempt has not ended
-	responded                         // there is a final response
+	responded                         // the gateway itself accepted or rejected the request
 	unsent                            // nothing was sent, and the next attempt may succeed: dial, name lookup
 	rateLimited                       // 429: the gateway did nothing
-	unknown                           // the request may have been applied: reset, timeout, truncated body, 5xx
+	unknown                           // the request may have been applied: reset, timeout, truncated body, 5xx, a response of a proxy
 	permanent                         // nothing was sent, and the next attempt would fail too: certificate, proxy, credential
 )
 
@@ -42,26 +43,69 @@ func (e attemptOutcome) retryable(c spec.Class) bool {
 	}
 }
 
-func outcomeOfStatus(status int) attemptOutcome {
+// rejects lists the statuses with which the gateway rejects a request: those of
+// the interface document, and 412 for an outdated If-Match. Everything else comes
+// from something between the client and the gateway, which may have applied the
+// request: a redirect, a proxy that gave up, a limit on sizes.
+func rejects(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
+		http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed, http.StatusUnprocessableEntity,
+		http.StatusTooManyRequests:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcomeOfResponse classifies a response. A rejection is definite only if the
+// gateway itself sent it, in one of its own formats.
+func outcomeOfResponse(method string, status int, body []byte) attemptOutcome {
 	switch {
+	case status >= 200 && status <= 299:
+		return responded
+	case !rejects(status), method != http.MethodHead && !wire.FromGateway(body): // a response to HEAD has no body
+		return unknown
 	case status == http.StatusTooManyRequests:
 		return rateLimited
-	case status == http.StatusRequestTimeout, status >= 500:
+	case status == http.StatusConflict && inProgress(body):
 		return unknown
 	default:
 		return responded
 	}
 }
 
+func inProgress(body []byte) bool {
+	p := wire.DecodeProblem(body)
+	return p.InProgress()
+}
+
+// Rejection reports whether the problem inside a response with success=false is a
+// rejection by the gateway: its own status is one, or it has a code that does not
+// report a failure.
+func Rejection(p *wire.Problem) bool {
+	switch {
+	case p.Status == http.StatusConflict:
+		return !p.InProgress()
+	case p.Status != 0:
+		return rejects(p.Status)
+	default:
+		return p.Code != "" && !p.Failure()
+	}
+}
+
 // outcomeOfError classifies an attempt without a complete response. What the
 // connection trace shows takes precedence over the error, which is misleading if
-// a proxy rejects a CONNECT, or if net/http fails to dial when it replays a
-// request that was sent before.
+// a proxy rejects a CONNECT, or if net/http, or a RoundTripper that retries by
+// itself, fails to dial when it replays a request that was sent before.
 func (c *call) outcomeOfError(timed context.Context, err error) attemptOutcome {
+	got := c.connections.got.Load()
 	switch {
 	case errors.Is(err, errTooLong):
 		return responded
-	case c.connections.got.Load() > 0 && replayable(c.req.Header):
+	case got == 1 && isClientCertificate(err):
+		return permanent
+	case got > 0 && (replayable(c.req.Header) || c.foreign):
 		return unknown
 	case isCertificate(err):
 		return permanent
@@ -132,6 +176,18 @@ func isCertificate(err error) bool {
 	)
 	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname) ||
 		errors.As(err, &invalid) || errors.As(err, &record)
+}
+
+// isClientCertificate reports whether the peer rejected the client's certificate.
+// Under TLS 1.3 its alert arrives after the handshake and after the request was
+// written, but the peer did not read the request.
+func isClientCertificate(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "remote error" {
+		return false
+	}
+	alert := op.Err.Error()
+	return strings.Contains(alert, "certificate") || strings.HasSuffix(alert, "access denied")
 }
 
 // withoutURL removes the URL, whose query may contain personal data, from an

@@ -56,6 +56,29 @@ func TestOutcomesOfFailedAttempts(t *testing.T) {
 			},
 			unknown,
 		},
+		"a rejected client certificate, seen after the handshake": {
+			&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")},
+			func(c *call) { c.connections.got.Store(1) },
+			permanent,
+		},
+		"another alert on a connection": {
+			&net.OpError{Op: "remote error", Err: errors.New("tls: internal error")},
+			func(c *call) { c.connections.got.Store(1) },
+			unknown,
+		},
+		"a dial of net/http after an idle connection was closed": {
+			&net.OpError{Op: "dial", Err: io.EOF},
+			func(c *call) { c.connections.got.Store(1) },
+			unsent,
+		},
+		"a dial of a RoundTripper that retries, after its first request": {
+			&net.OpError{Op: "dial", Err: io.EOF},
+			func(c *call) {
+				c.connections.got.Store(1)
+				c.foreign = true
+			},
+			unknown,
+		},
 	} {
 		c := &call{req: &Request{}}
 		if tc.prepare != nil {
@@ -264,13 +287,13 @@ func TestTheErrorOfAnEndedContextHasItsCause(t *testing.T) {
 func TestARejectionWithATruncatedBodyIsStillARejection(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]attemptOutcome{
-		0: unknown, 199: responded, 200: unknown, 299: unknown, 300: responded, 404: responded, 429: rateLimited, 503: unknown,
+		0: unknown, 199: unknown, 200: unknown, 299: unknown, 300: unknown, 404: responded, 429: rateLimited, 503: unknown,
 	} {
 		c := &call{req: &Request{}}
-		c.result.Status = status
+		c.result.Status, c.result.Body = status, []byte(`{"title":"Not fou`)
 		c.fail(t.Context(), t.Context(), io.ErrUnexpectedEOF)
 		assert.Equal(t, want, c.outcome, status)
-		assert.Equal(t, want == unknown && status != 503, c.result.Err != nil, status)
+		assert.Equal(t, status == 0 || status >= 200 && status <= 299, c.result.Err != nil, status)
 	}
 	c := &call{req: &Request{}}
 	ctx, cancel := context.WithCancel(t.Context())

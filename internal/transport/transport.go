@@ -59,6 +59,7 @@ type Result struct {
 	Attempts       int
 	MayHaveApplied bool          // the outcome is unknown: an attempt may have been applied
 	Final          bool          // the last attempt ended with a response that is not retried
+	Definite       bool          // the last response is the gateway's own, accepting or rejecting the request
 	Permanent      bool          // another call would fail too, for example because of a certificate or a credential
 	RetryAfter     time.Duration // the wait that the last response requested
 	Started        time.Time
@@ -114,6 +115,7 @@ type call struct {
 	ended         func(AttemptResult) // the observer's function for the end of the current attempt; or nil
 
 	connections connections // of the last attempt
+	foreign     bool        // the RoundTripper is not net/http's and may retry by itself
 	trace       httptrace.ClientTrace
 }
 
@@ -148,6 +150,7 @@ func (c *call) finish(ctx context.Context, err error) *Result {
 		r.Err = err
 	}
 	r.Permanent, r.Final = c.outcome == permanent, c.outcome == responded
+	r.Definite = r.Final || c.outcome == rateLimited
 	if ctx.Err() != nil && c.outcome != responded && c.outcome != permanent {
 		r.Ended = ended(ctx)
 	}

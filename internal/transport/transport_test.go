@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -165,7 +166,7 @@ func TestAConnectionOfAnEarlierAttemptIsForgotten(t *testing.T) {
 		trace.GetConn("api.example.com:443")
 		if attempts, _ := strconv.Atoi(r.Header.Get("Attempt")); attempts == 1 {
 			trace.GotConn(httptrace.GotConnInfo{})
-			return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"0"}}, Body: http.NoBody}, nil
+			return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"0"}}, Body: io.NopCloser(strings.NewReader(`{"status":429}`))}, nil
 		}
 		return nil, &net.OpError{Op: "dial", Err: io.EOF}
 	})
@@ -314,4 +315,23 @@ type countedConn struct {
 func (c *countedConn) Write(b []byte) (int, error) {
 	c.writes.Add(1)
 	return c.Conn.Write(b)
+}
+
+func TestRetryAfterIsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"30": 30 * time.Second, "1.5": 1500 * time.Millisecond, "86400": 24 * time.Hour, "999999999": 24 * time.Hour, "1e300": 24 * time.Hour,
+		strconv.FormatInt(now.Add(time.Minute).Unix(), 10):         time.Minute,
+		strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10):    time.Minute,
+		strconv.FormatInt(now.Add(-time.Minute).Unix(), 10):        0,
+		now.Add(time.Minute).Format(http.TimeFormat):               time.Minute,
+		now.Add(365 * 24 * time.Hour).Format(http.TimeFormat):      24 * time.Hour,
+		strconv.FormatInt(now.Add(10*365*24*time.Hour).Unix(), 10): 24 * time.Hour,
+		"-1": 0,
+	} {
+		wait, ok := transport.RetryAfter(header, now)
+		assert.Equal(t, want, wait, header)
+		assert.Equal(t, header != "-1", ok, header)
+	}
 }

@@ -118,9 +118,8 @@ func fits(k jsontext.Kind, target reflect.Value) bool {
 		return k == '0'
 	case reflect.Struct, reflect.Map:
 		return k == '{'
-	case reflect.Pointer: // a type with its own UnmarshalJSON accepts any kind
-		_, own := reflect.New(target.Type().Elem()).Interface().(json.Unmarshaler)
-		return own || target.Type().Elem().Kind() != reflect.Struct || k == '{'
+	case reflect.Pointer:
+		return target.Type().Elem().Kind() != reflect.Struct || k == '{'
 	case reflect.Slice:
 		return k == '['
 	default:
@@ -162,6 +161,14 @@ func convert(raw jsontext.Value, target reflect.Value) bool {
 		f, err := strconv.ParseFloat(text, 64)
 		target.SetFloat(f)
 		return err == nil
+	case reflect.Pointer: // to a struct whose own UnmarshalJSON may read other kinds, such as a time
+		v := reflect.New(target.Type().Elem())
+		own, ok := v.Interface().(json.Unmarshaler)
+		if !ok || own.UnmarshalJSON(raw) != nil {
+			return false
+		}
+		target.Set(v)
+		return true
 	default:
 		return false
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/masking"
 )
 
 // ordered sorts maps by key, so that every attempt and every run sends the same
@@ -19,7 +21,14 @@ func Encode(v any) ([]byte, error) { return json.Marshal(v, ordered) }
 // Marshal encodes a result as the gateway does: empty nullable members are
 // null. The results' MarshalJSON methods use it, so that encoding/json gives
 // the same output.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, asResponse) }
+//
+// In a log of log/slog personal data is masked.
+func Marshal(v any) ([]byte, error) {
+	if masking.Logging() {
+		return masking.Show(v).MarshalJSON()
+	}
+	return json.Marshal(v, asResponse)
+}
 
 var asResponse = json.JoinOptions(
 	json.Deterministic(true),

@@ -130,7 +130,7 @@ func TestDecodedStrings(t *testing.T) {
 //nolint:paralleltest // counts allocations
 func TestFastDecodeIsUsed(t *testing.T) {
 	fasterThanJSON[wire.Envelope[gateway.Transaction]](t, "transactions/create.response.json")
-	fasterThanJSON[wire.ListEnvelope[gateway.Customer]](t, "customers/list.response.json")
+	fasterThanJSON[wire.ListEnvelope[gateway.Transfer]](t, "transfers/list.response.json")
 	fasterThanJSON[wire.Envelope[gateway.Subscription]](t, "subscriptions/get.response.json")
 	fasterThanJSON[gateway.TransactionParams](t, "transactions/create.request.json")
 }

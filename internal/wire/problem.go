@@ -23,6 +23,9 @@ type Problem struct {
 // Field is one of the errors that a Problem lists.
 type Field struct{ Field, Message, Code string }
 
+// shortestCode is the length from which a title in capital letters is read as a code.
+const shortestCode = 4
+
 // maxText limits the length of each string, maxFields the number of entries.
 const (
 	maxText   = 1 << 10
@@ -39,6 +42,9 @@ func DecodeProblem(body []byte) Problem {
 		p.object(dec, 0)
 	} else {
 		p.Detail = plainText(body)
+	}
+	if p.Code == "" && len(p.Title) >= shortestCode && isCode(p.Title) {
+		p.Code = p.Title // {"title": "PAYMENT_BLOCKED"}, as some rejections are written
 	}
 	if p.Code == "" && len(p.Fields) > 0 {
 		p.Code = p.Fields[0].Code

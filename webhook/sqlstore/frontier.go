@@ -196,7 +196,7 @@ func (s *Store) lookBehind(ctx context.Context) error {
 	}
 	l := f.begin()
 	var now int64
-	if err := s.db.QueryRowContext(ctx, s.q.clock).Scan(&now); err != nil {
+	if err := s.row(ctx, s.q.clock, nil, &now); err != nil {
 		return err
 	}
 	until := now - openLag.Milliseconds()

@@ -13,8 +13,8 @@ import (
 
 // DeadLetters implements [webhook.Store].
 func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dead []webhook.DeadLetter, err error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := s.ready(ctx); err != nil {
+		return nil, err
 	}
 	if q, err = q.Check(); err != nil {
 		return nil, err
@@ -28,30 +28,46 @@ func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dea
 		since = q.Since.Add(time.Millisecond - time.Nanosecond).UnixMilli() // rounded up
 	}
 	kind := string(q.Kind)
-	return collect(ctx, s.db, func(rows *sql.Rows) (d webhook.DeadLetter, err error) {
+	return readAll(ctx, s, func(rows *sql.Rows) (d webhook.DeadLetter, err error) {
 		var kind string
 		var since, seq int64
 		err = rows.Scan(&d.Key, &d.EventID, &kind, &d.Resource, &d.Attempts, &d.Reason, &since, &d.Body, &seq)
-		d.Kind, d.Since, d.Cursor = webhook.Kind(kind), time.UnixMilli(since).UTC(), webhook.CursorAt(since, seq)
+		d.Key, d.Kind, d.Since, d.Cursor = s.eventKey(d.Key), webhook.Kind(kind), time.UnixMilli(since).UTC(), webhook.CursorAt(since, seq)
 		return d, err
 	}, s.q.deadLetters, after, after, seq, kind, kind, q.Resource, q.Resource, since, q.Limit)
 }
 
 // Requeue implements [webhook.Store].
 func (s *Store) Requeue(ctx context.Context, keys ...string) (int, error) {
-	return s.letters(ctx, s.q.requeue, keys)
+	return s.letters(ctx, s.shared.q.requeue, keys)
+}
+
+// RequeueTx is [Store.Requeue] of one event in your transaction. It reports
+// whether the event was a dead letter.
+func (s *Store) RequeueTx(ctx context.Context, tx Tx, key string) (bool, error) {
+	if err := s.ready(ctx); err != nil {
+		return false, err
+	}
+	err := affectsOne(tx.ExecContext(ctx, s.shared.q.requeue, s.rowKey(key)))
+	if errors.Is(err, webhook.ErrClaimLost) { // no row with the key is a dead letter
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Discard implements [webhook.Store].
 func (s *Store) Discard(ctx context.Context, keys ...string) (int, error) {
-	return s.letters(ctx, s.q.discard, keys)
+	return s.letters(ctx, s.shared.q.discard, keys)
 }
 
 // letters runs query for each key and counts the dead letters it changed.
 func (s *Store) letters(ctx context.Context, query string, keys []string) (int, error) {
+	if err := s.ready(ctx); err != nil {
+		return 0, err
+	}
 	n := 0
 	for _, key := range keys {
-		switch err := s.update(ctx, query, key); {
+		switch err := s.update(ctx, query, s.rowKey(key)); {
 		case err == nil:
 			n++
 		case !errors.Is(err, webhook.ErrClaimLost): // ErrClaimLost means that the key is not a dead letter
@@ -63,7 +79,7 @@ func (s *Store) letters(ctx context.Context, query string, keys []string) (int, 
 
 // SetAside implements [webhook.Store].
 func (s *Store) SetAside(ctx context.Context, c *webhook.Claim, family webhook.Family) error {
-	return s.update(ctx, s.q.setAside, string(family)+"\n"+string(c.Kind), c.Key, c.Token)
+	return s.settle(ctx, s.shared.q.setAside, c, string(family)+"\n"+string(c.Kind))
 }
 
 func fromAside(text string) (webhook.Family, webhook.Kind) {
@@ -75,13 +91,13 @@ func fromAside(text string) (webhook.Family, webhook.Kind) {
 func (s *Store) NextUnhandled(
 	ctx context.Context, handles func(webhook.Family, webhook.Kind) bool, limit int, lease time.Duration,
 ) (claims []*webhook.Claim, err error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := s.ready(ctx); err != nil {
+		return nil, err
 	}
 	if err := s.expireNowAndThen(ctx); err != nil {
 		return nil, err
 	}
-	waiting, err := collect(ctx, s.db, func(rows *sql.Rows) (text string, err error) {
+	waiting, err := readAll(ctx, s, func(rows *sql.Rows) (text string, err error) {
 		err = rows.Scan(&text)
 		return text, err
 	}, s.q.asides)
@@ -109,10 +125,10 @@ func (s *Store) NextUnhandled(
 
 // Unhandled implements [webhook.Store].
 func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, err error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := s.ready(ctx); err != nil {
+		return nil, err
 	}
-	return collect(ctx, s.db, func(rows *sql.Rows) (n webhook.UnhandledKind, err error) {
+	return readAll(ctx, s, func(rows *sql.Rows) (n webhook.UnhandledKind, err error) {
 		var text string
 		var since int64
 		err = rows.Scan(&text, &n.Events, &since)
@@ -126,13 +142,13 @@ func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, er
 // unhandled, in key order, starting after the given key. The records have only
 // a Key, EventID, Kind and Resource.
 func (s *Store) Unfinished(ctx context.Context, after string, limit int) (list []webhook.Record, err error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := s.ready(ctx); err != nil {
+		return nil, err
 	}
-	return collect(ctx, s.db, func(rows *sql.Rows) (rec webhook.Record, err error) {
+	return readAll(ctx, s, func(rows *sql.Rows) (rec webhook.Record, err error) {
 		var kind string
 		err = rows.Scan(&rec.Key, &rec.EventID, &kind, &rec.Resource)
-		rec.Kind = webhook.Kind(kind)
+		rec.Key, rec.Kind = s.eventKey(rec.Key), webhook.Kind(kind)
 		return rec, err
-	}, s.q.unfinished, after, limit)
+	}, s.q.unfinished, s.rowKey(after), limit)
 }

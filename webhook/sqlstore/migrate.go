@@ -3,14 +3,16 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 )
 
 // schemaVersion is the version of the table. Version 1 had no metadata row,
-// version 3 added indexes on PostgreSQL, version 4 added the column trace, and
-// version 5 replaced an index on PostgreSQL.
-const schemaVersion = 5
+// version 3 added indexes on PostgreSQL, version 4 added the column trace,
+// version 5 replaced an index on PostgreSQL, and version 6 added the column
+// account and put it first in the indexes of the queues.
+const schemaVersion = 6
 
 // metaKey is the key of the metadata row; see queries.go.
 const metaKey = "store"
@@ -23,7 +25,13 @@ var addedColumns = [...]struct{ name, definition string }{
 	{"aside", "TEXT NOT NULL DEFAULT ''"},
 	{"key_id", "TEXT NOT NULL DEFAULT ''"},
 	{"trace", "TEXT NOT NULL DEFAULT ''"},
+	{"account", "TEXT NOT NULL DEFAULT ''"},
 }
+
+// replacedIndexes are the indexes of earlier versions that have a successor. While
+// processes of an earlier release still run, their statements use the successors:
+// each has only the rows of one state.
+var replacedIndexes = [...]string{"queue", "first", "busy", "due", "done", "dead", "aside"}
 
 // Schema returns the statements that create the table and its indexes, for
 // projects that manage their own migrations. The statements are idempotent. On
@@ -59,27 +67,30 @@ func (s *Store) Schema() []string {
 			statements = append(statements, s.addColumn("IF NOT EXISTS "+c.name, c.definition))
 		}
 	}
+	for _, name := range replacedIndexes {
+		statements = append(statements, "DROP INDEX IF EXISTS "+s.table+"_"+name)
+	}
 	if s.dialect == Postgres {
 		// These indexes serve the frontier. Their conditions keep the planner
 		// from using them for other statements, or other indexes for the
 		// frontier's.
 		statements = append(statements,
-			"DROP INDEX IF EXISTS "+s.table+"_queue", // from versions 3 and 4
-			s.index("", "first", "resource, (due + 0), seq", "state + 0 = 1 AND resource <> ''"),
+			s.index("", "account_first", "account, resource, (due + 0), seq", "state + 0 = 1 AND resource <> ''"),
 			s.index("", "lease", "lease", "state = 2 AND lease > 0"))
 	}
 	// The unique index ensures that only one event of a resource is claimed at
-	// a time.
+	// a time. The indexes latest, fact and event need no account: few rows have
+	// the same resource, fact or id.
 	return append(statements,
-		s.index("UNIQUE ", "busy", "resource", "state = 2"),
-		s.index("", "due", "due, seq", "state = 1"),
+		s.index("UNIQUE ", "account_busy", "account, resource", "state = 2"),
+		s.index("", "account_due", "account, due, seq", "state = 1"),
 		s.index("", "latest", "resource, position", "state = 3"),
-		s.index("", "done", "since", "state = 3"),
-		s.index("", "dead", "since", "state = 4"),
+		s.index("", "account_done", "account, since", "state = 3"),
+		s.index("", "account_dead", "account, since", "state = 4"),
 		s.index("", "fact", "fact", "fact <> ''"),
 		s.index("", "event", "event_id", "fact <> ''"),
-		s.index("", "aside", "aside, due, seq", "state = 5"),
-		s.q.meta,
+		s.index("", "account_aside", "account, aside, due, seq", "state = 5"),
+		s.shared.q.meta,
 	)
 }
 
@@ -116,8 +127,9 @@ func (s *Store) index(unique, name, on, where string) string {
 // concurrently. If the table is up to date it only reads, so the role needs no
 // CREATE privilege.
 //
-// It returns an error if a SQLite file is opened without write-ahead logging
-// or without a busy timeout.
+// It returns an error if a SQLite file is opened without write-ahead logging,
+// without a busy timeout or with synchronous off, and if the driver's prepared
+// statements don't survive a PostgreSQL connection pooler.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
@@ -125,12 +137,15 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.checkPragmas(ctx); err != nil {
 		return err
 	}
+	if err := s.checkPooler(ctx); err != nil {
+		return err
+	}
 	var version int64
-	if err := s.db.QueryRowContext(ctx, s.q.version).Scan(&version); err == nil && version >= schemaVersion {
+	if err := s.db.QueryRowContext(ctx, s.shared.q.version).Scan(&version); err == nil && version >= schemaVersion {
 		return nil
 	} // a missing table is an error here; the migration will return any other error again
 	return s.try(ctx, func() error {
-		tx, err := s.db.BeginTx(ctx, nil)
+		tx, err := s.db.BeginTx(ctx, s.readCommitted())
 		if err != nil {
 			return err
 		}
@@ -144,7 +159,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 // checkPragmas returns an error if a SQLite file is opened with settings that
-// let processes block each other for minutes. An in-memory database has only
+// lose events or let processes block each other for minutes. An in-memory database has only
 // one process.
 func (s *Store) checkPragmas(ctx context.Context) error {
 	if s.dialect != SQLite {
@@ -155,7 +170,7 @@ func (s *Store) checkPragmas(ctx context.Context) error {
 		schema = "main"
 	}
 	var file, journal string
-	var timeout int
+	var timeout, synchronous int
 	err := s.db.QueryRowContext(ctx, "SELECT COALESCE((SELECT file FROM pragma_database_list WHERE name = ?), '')", schema).Scan(&file)
 	if err != nil || file == "" {
 		return err
@@ -165,6 +180,13 @@ func (s *Store) checkPragmas(ctx context.Context) error {
 	}
 	if err := s.db.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
 		return err
+	}
+	if err := s.db.QueryRowContext(ctx, "PRAGMA "+schema+".synchronous").Scan(&synchronous); err != nil {
+		return err
+	}
+	if synchronous == 0 {
+		return errors.New("sqlstore: SQLite is opened with synchronous OFF, which loses acknowledged events if the machine stops: " +
+			`set the pragma synchronous to FULL for every connection: with modernc.org/sqlite, add "&_pragma=synchronous(FULL)" to the DSN`)
 	}
 	if journal == "wal" && timeout > 0 {
 		return nil
@@ -184,8 +206,8 @@ func adviceOn(err error) string {
 }
 
 func (s *Store) migrate(ctx context.Context, tx *sql.Tx) error {
-	if s.q.lock != "" { // IF NOT EXISTS alone does not prevent a race with another session's CREATE
-		if _, err := tx.ExecContext(ctx, s.q.lock, "migration"); err != nil {
+	if s.shared.q.lock != "" { // IF NOT EXISTS alone does not prevent a race with another session's CREATE
+		if _, err := tx.ExecContext(ctx, s.shared.q.lock, "migration"); err != nil {
 			return err
 		}
 	}

@@ -5,14 +5,18 @@ import (
 	"strings"
 )
 
+// A claim that has expired is returned to its queue whosever it is; every other
+// statement reads and changes only the rows of its account.
+//
 // The column state has the values of webhook.State:
 //
 //	1 waiting, 2 claimed, 3 done, 4 dead, 5 unhandled
 //
 // An event that was set aside has the family and kind of the missing handler
 // in the column aside; whenever it would be waiting, its state is unhandled
-// instead. The row with state 0 is metadata: position is the schema version,
-// and since is the time from which the table has every completed event.
+// instead. Rows with state 0 are metadata. In the table's row, position is the
+// schema version, and since is the time from which the table has every completed
+// event. Accounts have one too: see accounts.go.
 //
 // Times are Unix milliseconds of the database's clock, so the clocks of the
 // processes need not agree.
@@ -22,21 +26,24 @@ type queries struct {
 	lock, insert, entry, twinOfConfirmed, twinOfSigned, unfinished, putAway, match, standIn        string
 	claim, claimFirst, claimAside, next, beyond, behind, fronts, expire, takeBack, clock, stepBack string
 	extend, holds, complete, retry, bury, release, setAside                                        string
+	insertAll, completeAll, releaseAll                                                             string
 	asides, nextAside, unhandled                                                                   string
 	deadLetters, requeue, discard, purge, purgeUnhandled, counts                                   string
 	version, since, forget, meta                                                                   string
 }
 
 // columns are the columns of a claim, in the order in which scanClaim reads
-// them.
+// them. The concatenation keeps the planner from looking for the resource among
+// all done events of the account: only the index "latest" applies.
 const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {row}.resource, {row}.fact, {row}.signed, {row}.source, ` +
 	`{row}.late, {row}.position, {row}.digest, {row}.key_id, {row}.trace, {row}.body, {row}.confirmed, {row}.attempts, {now} - {row}.arrived, ` +
-	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {row}.resource AND d.state = 3), 0)`
+	`CASE WHEN {row}.attempts > 1 AND {row}.reason = '' THEN 1 ELSE 0 END, ` +
+	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {row}.resource AND d.account || '' = {a} AND d.state = 3), 0)`
 
 // isFree is true if no event of the resource of row e is claimed. The subquery
 // is scalar so that it is a single index lookup, whatever statistics the
 // planner has.
-const isFree = `(SELECT b.seq FROM {t} AS b WHERE b.resource = e.resource AND b.state = 2 LIMIT 1) IS NULL`
+const isFree = `(SELECT b.seq FROM {t} AS b WHERE b.account = {a} AND b.resource = e.resource AND b.state = 2 LIMIT 1) IS NULL`
 
 // wait is the time until the row is due.
 const wait = `CASE WHEN {row}.state IN (1, 5) AND {row}.due > {now} THEN {row}.due - {now} ELSE 0 END`
@@ -48,6 +55,35 @@ const rest = `CASE WHEN aside = '' THEN 1 ELSE 5 END`
 const claimKey = `UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 	WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state + 0 IN ({states}) AND e.due <= {now} AND {free}{skip})
 	RETURNING {columns}`
+
+// durable makes a statement that changes a row raise synchronous_commit for the
+// rest of its transaction, which may be that statement alone: an event that was
+// acknowledged, or an outcome that was stored, must survive a crash of the
+// database. Stricter settings than "on" stay.
+const durable = ` RETURNING (SELECT ` + raiseCommit + `)`
+
+// durableKey is durable for a statement whose caller needs the keys of the rows
+// that it has changed.
+const durableKey = ` RETURNING key, (SELECT ` + raiseCommit + `)`
+
+// ended are the rows of claims, as arrays of keys and tokens, that are not locked.
+// There is one index lookup for each.
+const ended = ` WHERE seq = ANY(ARRAY(SELECT e.seq FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS c(key, token),
+	LATERAL (SELECT r.seq FROM {t} AS r WHERE r.key = c.key AND r.token = c.token AND r.state + 0 = 2 FOR UPDATE SKIP LOCKED) AS e))` + durableKey
+
+// The changes that end a claim. A failed attempt has a reason, one whose lease expired
+// has none. A released event that is followed by another one of its resource
+// keeps its due time, and so its place; usually there is none, and the current time
+// lets other processes find the event at once (see frontier).
+const (
+	completes = `UPDATE {t} SET state = 3, since = {now}, body = NULL, confirmed = NULL, reason = ''`
+	releases  = `UPDATE {t} SET state = {rest}, token = '', since = {now}, attempts = attempts - 1,
+			due = CASE WHEN (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.account = {row}.account
+				AND f.resource = {row}.resource AND f.due + 0 <= {now} LIMIT 1) IS NULL THEN {now} ELSE {row}.due END`
+)
+
+const raiseCommit = `set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
+	THEN 'on' ELSE current_setting('synchronous_commit') END, TRUE)`
 
 // nextFrom claims due rows of a queue. It reads a limited number of the oldest
 // rows from an index, and claims those that are the first of their resource.
@@ -68,51 +104,66 @@ const nextFrom = `WITH w AS (SELECT seq, ROW_NUMBER() OVER (PARTITION BY resourc
 // isFirst is true if no earlier event of the resource of row e is waiting,
 // also behind the frontier. With "state + 0 = 1" only the index "first"
 // applies.
-const isFirst = ` AND (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.resource = e.resource
+const isFirst = ` AND (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.account = {a} AND f.resource = e.resource
 		AND (f.due + 0, f.seq) < (e.due, e.seq) LIMIT 1) IS NULL`
 
 // window reads the first waiting events that are due at or after a given time.
-const window = `SELECT seq, due, resource FROM {t} WHERE state = 1 AND due >= ? ORDER BY due, seq LIMIT ?`
+const window = `SELECT seq, due, resource FROM {t} WHERE account = {a} AND state = 1 AND due >= ? ORDER BY due, seq LIMIT ?`
 
 // asideWindow reads the first events that were set aside for one missing
 // handler.
-const asideWindow = `SELECT seq, due, resource FROM {t} WHERE state = 5 AND aside = ? ORDER BY due, seq LIMIT ?`
+const asideWindow = `SELECT seq, due, resource FROM {t} WHERE account = {a} AND state = 5 AND aside = ? ORDER BY due, seq LIMIT ?`
 
 // fronts reads the first waiting event of each resource in a JSON array: those
 // that have events due before the window.
 const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text(CAST(? AS JSONB)) AS r(name),
-	LATERAL (SELECT seq, due, resource FROM {t} WHERE state + 0 = 1 AND resource <> '' AND resource = r.name
+	LATERAL (SELECT seq, due, resource FROM {t} WHERE state + 0 = 1 AND resource <> '' AND account = {a} AND resource = r.name
 		ORDER BY due + 0, seq LIMIT 1) AS f`
 
-func newQueries(d Dialect, table string) queries {
+// statement completes the text of a statement. account is the value of the column
+// account. It is a part of the text: as a parameter it would not change within a
+// process either, and names have no characters with a meaning in SQL.
+func statement(d Dialect, table, account, text string) string {
 	now, skip, skipE := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``, ``
-	queue, in, ni, first, waiting := window, `IN `, ``, ``, `e.state = 1`
+	in, ni, waiting, commit := `IN `, ``, `e.state = 1`, ``
 	if d == Postgres {
 		// The function must be stable within a statement, or no index would be
 		// used.
 		now = `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)`
 		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
-		queue, in, ni, first, waiting = `(`+window+`) UNION ALL `+fronts, `= ANY(ARRAY`, `)`, isFirst, `e.state + 0 = 1`
+		in, ni, waiting = `= ANY(ARRAY`, `)`, `e.state + 0 = 1`
+		commit = durable
 	}
-	sql := func(text string) string {
-		text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait, "{in}", in, "{ni}", ni,
-			"{waiting}", waiting).Replace(text)
-		text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{now}", now, "{skip}", skip, "{skip_e}", skipE,
-			"{lock_e}", strings.TrimSuffix(skipE, " SKIP LOCKED")).Replace(text)
-		return bind(d, text)
+	text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait, "{in}", in, "{ni}", ni,
+		"{waiting}", waiting, "{durable}", commit).Replace(text)
+	text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{a}", "'"+account+"'", "{now}", now, "{skip}", skip, "{skip_e}", skipE,
+		"{lock_e}", strings.TrimSuffix(skipE, " SKIP LOCKED")).Replace(text)
+	return bind(d, text)
+}
+
+// newQueries returns the statements for the events of one account. metaRow is the
+// key of its metadata row.
+func newQueries(d Dialect, table, account, metaRow string) queries {
+	queue, first := window, ``
+	if d == Postgres {
+		queue, first = `(`+window+`) UNION ALL `+fronts, isFirst
 	}
+	if account == "" {
+		metaRow = metaKey
+	}
+	sql := func(text string) string { return statement(d, table, account, text) }
 	q := queries{
 		insert: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace, body, confirmed,
-			state, reason, attempts, token, due, lease, since, arrived, matched)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', {now}, 0, {now}, {now}, '') ON CONFLICT (key) DO NOTHING`),
+			state, reason, attempts, token, due, lease, since, arrived, matched, account)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', {now}, 0, {now}, {now}, '', {a}) ON CONFLICT (key) DO NOTHING{durable}`),
 		entry: sql(`SELECT COALESCE(w.key, e.key), COALESCE(w.state, e.state), e.digest,
 			CASE WHEN w.seq IS NULL THEN ` + strings.ReplaceAll(wait, "{row}", "e") + ` ELSE ` + strings.ReplaceAll(wait, "{row}", "w") + ` END
 			FROM {t} AS e LEFT JOIN {t} AS w ON w.seq = e.stands_in WHERE e.key = ?`),
-		twinOfConfirmed: sql(`SELECT key FROM {t} WHERE key <> ? AND fact <> '' AND (fact = ? OR (event_id = ? AND signed = 1))
+		twinOfConfirmed: sql(`SELECT key FROM {t} WHERE key <> ? AND account = {a} AND fact <> '' AND (fact = ? OR (event_id = ? AND signed = 1))
 			ORDER BY seq LIMIT 1`),
-		twinOfSigned: sql(`SELECT seq, key, state, {wait} FROM {t} WHERE signed = 0 AND fact <> '' AND (matched = '' OR matched = ?)
+		twinOfSigned: sql(`SELECT seq, key, state, {wait} FROM {t} WHERE account = {a} AND signed = 0 AND fact <> '' AND (matched = '' OR matched = ?)
 			AND (fact = ? OR (event_id = ? AND kind = ? AND resource = ?)) ORDER BY CASE WHEN fact = ? THEN 0 ELSE 1 END, seq LIMIT 1`),
-		unfinished: sql(`SELECT key, event_id, kind, resource FROM {t} WHERE (state = 1 OR state = 2 OR state = 5) AND key > ?
+		unfinished: sql(`SELECT key, event_id, kind, resource FROM {t} WHERE account = {a} AND (state = 1 OR state = 2 OR state = 5) AND key > ?
 			ORDER BY key LIMIT ?`),
 		putAway: sql(`DELETE FROM {t} WHERE key = ?`),
 		match:   sql(`UPDATE {t} SET matched = ? WHERE seq = ?`),
@@ -124,40 +175,40 @@ func newQueries(d Dialect, table string) queries {
 		// It waits for a lock: skipping a locked row would claim a later
 		// event.
 		claimFirst: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE {waiting} AND e.resource <> '' AND e.resource =
+			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE {waiting} AND e.resource <> '' AND e.account = {a} AND e.resource =
 				(SELECT resource FROM {t} WHERE key = ?) AND e.due <= {now} AND {free} ORDER BY e.due + 0, e.seq LIMIT 1{lock_e})
 			RETURNING {columns}`),
 		next:      sql(strings.NewReplacer("{queue}", queue, "{state}", "1", "{first}", first).Replace(nextFrom)),
 		nextAside: sql(strings.NewReplacer("{queue}", asideWindow, "{state}", "5", "{first}", "").Replace(nextFrom)),
-		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE state = 1 AND due >= ? ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
+		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE account = {a} AND state = 1 AND due >= ? ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
 			WHERE due <= {now}`),
-		expire: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}
+		expire: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}, reason = ''
 			WHERE seq {in}(SELECT seq FROM {t} WHERE state = 2 AND lease > 0 AND lease >= ? AND lease <= {now}{skip}){ni}`),
-		takeBack: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}
-			WHERE seq {in}(SELECT b.seq FROM {t} AS b WHERE b.resource = (SELECT resource FROM {t} WHERE key = ?)
-			AND b.state = 2 AND b.lease <= {now}{skip}){ni}`),
+		takeBack: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}, reason = ''
+			WHERE seq {in}(SELECT b.seq FROM {t} AS b WHERE b.account = {a} AND b.resource = (SELECT resource FROM {t} WHERE key = ?)
+			AND b.state = 2 AND b.lease <= {now}{skip}){ni}{durable}`),
 
 		// A row that is locked by its handler's transaction can't be extended,
 		// and need not be.
 		extend: sql(`UPDATE {t} SET lease = {now} + ?
 			WHERE seq IN (SELECT seq FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2{skip})`),
 		holds: sql(`SELECT COUNT(*) FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2`),
-		complete: sql(`UPDATE {t} SET state = 3, since = {now}, body = NULL, confirmed = NULL, reason = ''
-			WHERE key = ? AND token = ? AND state + 0 = 2`),
+		complete: sql(completes + `
+			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
 		retry: sql(`UPDATE {t} SET state = {rest}, token = '', since = {now}, due = {now} + ?, reason = ?
-			WHERE key = ? AND token = ? AND state + 0 = 2`),
+			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
 		bury: sql(`UPDATE {t} SET state = 4, token = '', since = {now}, reason = ?
-			WHERE key = ? AND token = ? AND state + 0 = 2`),
-		release: sql(`UPDATE {t} SET state = {rest}, token = '', since = {now}, due = {now}, attempts = attempts - 1
-			WHERE key = ? AND token = ? AND state + 0 = 2`),
+			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
+		release: sql(releases + `
+			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
 		setAside: sql(`UPDATE {t} SET state = 5, token = '', since = {now}, due = {now}, attempts = attempts - 1, aside = ?
-			WHERE key = ? AND token = ? AND state + 0 = 2`),
+			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
 
 		// One index lookup for each value of aside, however many rows have it.
-		asides: sql(`WITH RECURSIVE k(aside) AS (SELECT MIN(aside) FROM {t} WHERE state = 5
-			UNION ALL SELECT (SELECT MIN(aside) FROM {t} WHERE state = 5 AND aside > k.aside) FROM k WHERE k.aside IS NOT NULL)
+		asides: sql(`WITH RECURSIVE k(aside) AS (SELECT MIN(aside) FROM {t} WHERE account = {a} AND state = 5
+			UNION ALL SELECT (SELECT MIN(aside) FROM {t} WHERE account = {a} AND state = 5 AND aside > k.aside) FROM k WHERE k.aside IS NOT NULL)
 			SELECT aside FROM k WHERE aside IS NOT NULL`),
-		unhandled: sql(`SELECT aside, COUNT(*), MIN(since) FROM {t} WHERE state = 5 GROUP BY aside ORDER BY aside`),
+		unhandled: sql(`SELECT aside, COUNT(*), MIN(since) FROM {t} WHERE account = {a} AND state = 5 GROUP BY aside ORDER BY aside`),
 
 		// Rows written before the clock was set back would wait until it has
 		// caught up. Their waiting times and leases are restarted from now.
@@ -168,32 +219,42 @@ func newQueries(d Dialect, table string) queries {
 			(state = 5 AND due > {now})) AND since > {now} + ?{skip}){ni}`),
 
 		deadLetters: sql(`SELECT key, event_id, kind, resource, attempts, reason, since, body, seq FROM {t}
-			WHERE state = 4 AND (since > ? OR (since = ? AND seq > ?))
+			WHERE account = {a} AND state = 4 AND (since > ? OR (since = ? AND seq > ?))
 			AND (? = '' OR kind = ?) AND (? = '' OR resource = ?) AND since >= ? ORDER BY since, seq LIMIT ?`),
-		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0 WHERE key = ? AND state + 0 = 4`),
+		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0 WHERE key = ? AND state + 0 = 4{durable}`),
 		discard: sql(`UPDATE {t} SET state = 3, since = {now}, position = 0, body = NULL, confirmed = NULL, reason = ''
-			WHERE key = ? AND state + 0 = 4`),
+			WHERE key = ? AND state + 0 = 4{durable}`),
 		purge: sql(`DELETE FROM {t} WHERE seq IN
-			(SELECT seq FROM {t} WHERE state = 3 AND since < {now} - ? ORDER BY since LIMIT ?)`),
-		purgeUnhandled: sql(`DELETE FROM {t} WHERE seq IN (SELECT seq FROM {t} WHERE state = 5 AND since < {now} - ? LIMIT ?)`),
+			(SELECT seq FROM {t} WHERE account = {a} AND state = 3 AND since < {now} - ? ORDER BY since LIMIT ?)`),
+		purgeUnhandled: sql(`DELETE FROM {t} WHERE seq IN (SELECT seq FROM {t} WHERE account = {a} AND state = 5 AND since < {now} - ? LIMIT ?)`),
 		meta: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position,
 			state, attempts, token, due, lease, since, matched, reason)
 			SELECT '` + metaKey + `', '', '', '', '', 0, '', 0, ` + strconv.Itoa(schemaVersion) + `,
 			0, 0, '', 0, 0, COALESCE((SELECT MIN(since) FROM {t}), {now}), '', '' WHERE 1 = 1
 			ON CONFLICT (key) DO UPDATE SET position = excluded.position`),
 		version: sql(`SELECT position FROM {t} WHERE key = '` + metaKey + `'`),
-		since:   sql(`SELECT {now} - since FROM {t} WHERE key = '` + metaKey + `'`),
-		forget:  sql(`UPDATE {t} SET since = {now} - ? WHERE key = '` + metaKey + `' AND since < {now} - ?`),
-		counts: sql(`SELECT (SELECT COUNT(*) FROM {t} WHERE state = 1), (SELECT COUNT(*) FROM {t} WHERE state = 2),
-			(SELECT COUNT(*) FROM {t} WHERE state = 4), (SELECT COUNT(*) FROM {t} WHERE state = 5),
-			COALESCE((SELECT {now} - MIN(due) FROM {t} WHERE state = 1), 0)`),
+		since:   sql(`SELECT {now} - since FROM {t} WHERE key = '` + metaRow + `'`),
+		forget:  sql(`UPDATE {t} SET since = {now} - ? WHERE key = '` + metaRow + `' AND since < {now} - ?`),
+		counts: sql(`SELECT (SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 1),
+			(SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 2),
+			(SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 4), (SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 5),
+			COALESCE((SELECT {now} - MIN(due) FROM {t} WHERE account = {a} AND state = 1), 0)`),
 	}
 	if d == Postgres {
 		// SQLite does not need these: it has only one writer at a time.
+		q.insertAll = sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace, body, confirmed,
+			state, reason, attempts, token, due, lease, since, arrived, matched, account)
+			SELECT r.key, r.event_id, r.kind, r.resource, '', r.signed, r.source, r.late, r.position, r.digest, r.key_id, r.trace,
+				decode(r.body, 'hex'), decode(r.confirmed, 'hex'), 1, '', 0, '', {now}, 0, {now}, {now}, '', {a}
+			FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS TEXT[]),
+				CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]))
+				AS r(key, event_id, kind, resource, signed, source, late, position, digest, key_id, trace, body, confirmed)
+			ON CONFLICT (key) DO NOTHING` + durableKey)
+		q.completeAll, q.releaseAll = sql(completes+ended), sql(releases+ended)
 		q.fronts = sql(`SELECT due, resource, FALSE FROM (` + fronts + `) AS known`)
-		q.behind = sql(`SELECT e.due, e.resource, {free} FROM {t} AS e WHERE e.state = 1 AND e.due >= ? AND e.due < ?
+		q.behind = sql(`SELECT e.due, e.resource, {free} FROM {t} AS e WHERE e.account = {a} AND e.state = 1 AND e.due >= ? AND e.due < ?
 			AND e.resource <> ALL(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS JSONB)))) ORDER BY e.due, e.seq LIMIT ?`)
-		q.lock = sql(`SELECT pg_advisory_xact_lock(hashtextextended('{t} ' || ?, 0))`)
+		q.lock = sql(`SELECT CAST(pg_advisory_xact_lock(hashtextextended('{t} ' || ?, 0)) AS TEXT), current_setting('transaction_isolation')`)
 	}
 	return q
 }

@@ -15,11 +15,12 @@ const busyTimeout = 15 * time.Second
 
 // try runs work, and retries it while it conflicts with other sessions.
 func (s *Store) try(ctx context.Context, work func() error) error {
+	s.keepConnections(ctx)
 	giveUp := time.Now().Add(busyTimeout)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := work()
 		if err == nil || !isConflict(err) || time.Now().After(giveUp) {
-			return err
+			return pooled(err)
 		}
 		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter needs no secrecy
 		select {
@@ -31,8 +32,10 @@ func (s *Store) try(ctx context.Context, work func() error) error {
 	}
 }
 
-// begin starts a transaction and runs its first statement, which takes the
-// locks.
+// begin starts a handler's transaction and runs its first statement, which
+// takes the locks. The isolation is the session's default: the handler's own
+// statements may depend on it, and completing an event is correct at every
+// level.
 func (s *Store) begin(ctx context.Context, first func(*sql.Tx) error) (tx *sql.Tx, err error) {
 	err = s.try(ctx, func() error {
 		if tx, err = s.db.BeginTx(ctx, nil); err != nil {
@@ -44,6 +47,32 @@ func (s *Store) begin(ctx context.Context, first func(*sql.Tx) error) (tx *sql.T
 		return err
 	})
 	return tx, err
+}
+
+// readCommitted are the options of the store's own transactions. They rely on
+// statements that see what other transactions committed after this one
+// began, and the default of the session may be a stricter level. SQLite has
+// only one.
+func (s *Store) readCommitted() *sql.TxOptions {
+	if s.dialect != Postgres {
+		return nil
+	}
+	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+}
+
+// row reads the row that a query returns. If the session's default isolation
+// is serializable, even a single SELECT may conflict with other sessions.
+func (s *Store) row(ctx context.Context, query string, args []any, columns ...any) error {
+	return s.try(ctx, func() error { return s.db.QueryRowContext(ctx, query, args...).Scan(columns...) })
+}
+
+// readAll is collect in a transaction of its own.
+func readAll[T any](ctx context.Context, s *Store, scan func(*sql.Rows) (T, error), query string, args ...any) (found []T, err error) {
+	err = s.try(ctx, func() error {
+		found, err = collect(ctx, s.db, scan, query, args...)
+		return err
+	})
+	return found, err
 }
 
 // session is what [sql.DB] and [sql.Tx] have in common.
@@ -73,17 +102,19 @@ func collect[T any](ctx context.Context, db session, scan func(*sql.Rows) (T, er
 // The planner counts the empty pages of an index that vacuum has just cleaned,
 // so it takes an index lookup in a queue for a long scan, and with the default
 // settings it compiles the statement: that takes a hundred times as long as
-// running it, each time.
+// running it, each time. It also does without bitmap scans: on a table that has
+// filled up since its last ANALYZE the planner would use one, and read and sort the
+// whole queue for each claim.
 func (s *Store) interpreted(ctx context.Context, run func(session) error) error {
 	if s.dialect != Postgres {
 		return run(s.db)
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.db.BeginTx(ctx, s.readCommitted())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // no-op after a commit
-	if _, err := tx.ExecContext(ctx, "SET LOCAL jit = off"); err != nil {
+	if _, err := tx.ExecContext(ctx, "SELECT set_config('jit', 'off', TRUE), set_config('enable_bitmapscan', 'off', TRUE), "+raiseCommit); err != nil {
 		return err
 	}
 	if err := run(tx); err != nil {
@@ -102,11 +133,12 @@ func sqlState(err error) string {
 }
 
 // isConflict reports whether err is a transient conflict with another session: a
-// serialization failure, a deadlock or a locked SQLite database. SQLite
-// drivers have only the error text in common.
+// serialization failure, a deadlock, a lock that was not released within
+// lock_timeout, or a locked SQLite database. SQLite drivers have only the error
+// text in common.
 func isConflict(err error) bool {
 	switch sqlState(err) {
-	case "40001", "40P01":
+	case "40001", "40P01", "55P03":
 		return true
 	case "":
 		text := err.Error()

@@ -6,13 +6,27 @@
 //	if err := store.Migrate(ctx); err != nil {
 //		return nil, err
 //	}
-//	rx, err := webhook.New(webhook.Config{Keys: keys, Store: store, Mode: webhook.Inbox})
+//	rx, err := webhook.New(webhook.Config{Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox})
 //	if err != nil {
 //		return nil, err
 //	}
 //
+// The receivers of several accounts at the gateway may share a table: each sees
+// only the events of its own account. See [Store.For].
+//
 // [HandleTx] runs a handler in the transaction that completes its event, so
 // its writes to this database happen exactly once.
+//
+// By default [sql.DB] keeps two idle connections, too few for a receiver with 8
+// workers. Set the limit to the receiver's Workers + 4 or more, with
+// SetMaxIdleConns. If connections are closed and opened all the time, the store
+// raises the limit (to 64 at most) and logs a warning, once.
+//
+// The store works with every default isolation level, and its commits wait for
+// the disk even if synchronous_commit is off. Behind a connection pooler in
+// transaction mode, such as PgBouncer, the driver must not use prepared
+// statements: with pgx, add default_query_exec_mode=exec to the connection
+// string.
 //
 // SQLite allows one writer at a time: open it with a busy timeout and
 // write-ahead logging. With the driver modernc.org/sqlite the DSN is
@@ -24,9 +38,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -54,10 +72,32 @@ type Store struct {
 	table     string
 	retention time.Duration
 	err       error // invalid arguments of New, returned by every method
-	q         queries
-	expiries  pace // of checks for expired leases
+	expiries  pace  // of checks for expired leases
 	clock     clock
 	frontier  frontier
+	logger    *slog.Logger
+	shared    *shared
+
+	account gateway.Account // the zero Account stands for the first account
+	opening chan struct{}   // has an element while the account is being opened
+	opened  atomic.Bool
+	code    string  // the account's value of the column account; set when it is opened, like q and puts
+	q       queries // for the rows of the account
+	puts    *batches[webhook.Record, webhook.Entry]
+}
+
+// shared is what the Stores of all accounts have in common.
+type shared struct {
+	q      queries // of the first account; those that have a key as an argument are for all accounts
+	idle   idle
+	puts   chan struct{} // has an element for each delivery that is being stored
+	warned sync.Once     // about the pool
+
+	alone               chan struct{} // see batches
+	completed, released *batches[*webhook.Claim, struct{}]
+
+	mu    sync.Mutex
+	views map[gateway.Account]*Store
 }
 
 var _ webhook.Store = (*Store)(nil)
@@ -73,15 +113,25 @@ func WithTable(name string) Option { return func(s *Store) { s.table = name } }
 // events are kept. The minimum is [webhook.MinRetention].
 func WithRetention(d time.Duration) Option { return func(s *Store) { s.retention = d } }
 
+// WithLogger sets the logger of the warning about a pool that keeps too few
+// idle connections; default [slog.Default].
+func WithLogger(logger *slog.Logger) Option { return func(s *Store) { s.logger = logger } }
+
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,30}\.)?[a-z_][a-z0-9_]{0,40}$`)
 
 // New returns a store in db, which the caller must close. The table must
 // exist: see [Store.Migrate]. If an argument is invalid, every method returns
 // an error.
 func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
-	s := &Store{db: db, dialect: dialect, table: DefaultTable, retention: DefaultRetention, frontier: frontier{names: "[]"}}
+	s := &Store{
+		db: db, dialect: dialect, table: DefaultTable, retention: DefaultRetention, frontier: frontier{names: "[]"},
+		shared: &shared{puts: make(chan struct{}, maxPuts), alone: make(chan struct{}, maxAlone), views: make(map[gateway.Account]*Store)},
+	}
 	for _, o := range opts {
 		o(s)
+	}
+	if s.logger == nil {
+		s.logger = slog.Default()
 	}
 	switch {
 	case db == nil:
@@ -94,8 +144,12 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 		s.err = fmt.Errorf("sqlstore: WithRetention(%v) is shorter than %v: the gateway redelivers for 24 hours, and an event that is forgotten "+
 			"earlier would be handled twice", s.retention, webhook.MinRetention)
 	default:
-		s.q = newQueries(dialect, s.table)
+		s.q = newQueries(dialect, s.table, "", "")
 	}
+	s.shared.q, s.puts = s.q, s.newPuts()
+	s.shared.completed = s.newSettled(s.q.complete, s.q.completeAll)
+	s.shared.released = s.newSettled(s.q.release, s.q.releaseAll)
+	s.opened.Store(true)
 	return s
 }
 
@@ -112,7 +166,7 @@ func (s *Store) Durable() bool { return true }
 //	webhook.OnTransaction(rx, webhook.TransactionPaid,
 //		sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
 //			res, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2 AND currency = $3`,
-//				e.CorrelationID, e.Data.Amount, string(e.Data.Currency))
+//				e.CorrelationID, e.Data.Charged(), string(e.Data.Currency))
 //			return changedOne(res, err)
 //		}))
 //
@@ -122,6 +176,11 @@ func (s *Store) Durable() bool { return true }
 //
 // E is the event type of the registering function. fn must not commit or roll
 // back tx. Effects outside tx are repeated if the transaction fails.
+//
+// On PostgreSQL tx has the default isolation of the session. If it is stricter
+// than read committed, a conflict with another transaction (SQLSTATE 40001) is
+// an error of fn or of the commit, and the receiver repeats the event after
+// its Backoff.
 //
 // fn must access this database through tx alone. On SQLite tx holds the only
 // write lock, so a write through the [sql.DB] waits until the busy timeout ends

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,19 +16,15 @@ import (
 )
 
 // Put implements [webhook.Store].
-func (s *Store) Put(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
-	if s.err != nil {
-		return entry, s.err
+func (s *Store) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+	if err := s.ready(ctx); err != nil {
+		return webhook.Entry{}, err
 	}
-	put := s.putPlain
-	if rec.Fact != "" {
-		put = s.putFact
+	if s.joinable(&rec) {
+		return s.puts.do(ctx, rec)
 	}
-	err = s.try(ctx, func() error {
-		entry, err = put(ctx, rec)
-		return err
-	})
-	return entry, err
+	defer s.place(ctx)()
+	return s.putOne(ctx, rec)
 }
 
 // Tx is a transaction: a [sql.Tx], or a [sql.Conn] with an open transaction.
@@ -37,11 +34,13 @@ type Tx interface {
 }
 
 // PutTx is [Store.Put] in your transaction, for data that must be committed
-// together with the event. If it returns an error, roll back.
+// together with the event. If it returns an error, roll back. On PostgreSQL it
+// returns an error for a record with a Fact unless the isolation level of tx is
+// read committed.
 func (s *Store) PutTx(ctx context.Context, tx Tx, rec webhook.Record) (webhook.Entry, error) {
-	switch {
-	case s.err != nil:
-		return webhook.Entry{}, s.err
+	switch err := s.ready(ctx); {
+	case err != nil:
+		return webhook.Entry{}, err
 	case rec.Fact == "":
 		return s.putAs(ctx, tx, rec, webhook.StateWaiting, "")
 	default:
@@ -51,8 +50,8 @@ func (s *Store) PutTx(ctx context.Context, tx Tx, rec webhook.Record) (webhook.E
 
 // PutDeadTx is [Store.PutDead] in your transaction.
 func (s *Store) PutDeadTx(ctx context.Context, tx Tx, rec webhook.Record, reason string) (webhook.Entry, error) {
-	if s.err != nil {
-		return webhook.Entry{}, s.err
+	if err := s.ready(ctx); err != nil {
+		return webhook.Entry{}, err
 	}
 	return s.putAs(ctx, tx, rec, webhook.StateDead, text(reason))
 }
@@ -64,7 +63,8 @@ func (s *Store) CompleteTx(ctx context.Context, tx Tx, c *webhook.Claim) error {
 	if s.err != nil {
 		return s.err
 	}
-	return affectsOne(tx.ExecContext(ctx, s.q.complete, c.Key, c.Token))
+	row, token := held(c)
+	return affectsOne(tx.ExecContext(ctx, s.shared.q.complete, row, token))
 }
 
 // putPlain stores an event that only its key identifies. It needs one
@@ -78,14 +78,15 @@ func (s *Store) putAs(ctx context.Context, db Tx, rec webhook.Record, state webh
 	if err != nil || added {
 		return webhook.Entry{Key: rec.Key, State: state, Added: added}, err
 	}
-	return s.entry(ctx, db, rec.Key, rec.Digest)
+	return s.entry(ctx, db, s.rowKey(rec.Key), rec.Digest)
 }
 
 // PutDead implements [webhook.Store].
 func (s *Store) PutDead(ctx context.Context, rec webhook.Record, reason string) (entry webhook.Entry, err error) {
-	if s.err != nil {
-		return entry, s.err
+	if err := s.ready(ctx); err != nil {
+		return entry, err
 	}
+	defer s.place(ctx)()
 	err = s.try(ctx, func() error {
 		entry, err = s.putAs(ctx, s.db, rec, webhook.StateDead, text(reason))
 		return err
@@ -96,8 +97,8 @@ func (s *Store) PutDead(ctx context.Context, rec webhook.Record, reason string) 
 func (s *Store) insert(
 	ctx context.Context, db Tx, rec webhook.Record, state webhook.State, reason string,
 ) (added bool, err error) {
-	res, err := db.ExecContext(ctx, s.q.insert, rec.Key, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
-		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Digest, rec.KeyID, rec.Trace,
+	res, err := db.ExecContext(ctx, s.q.insert, s.rowKey(rec.Key), rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
+		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Digest, text(rec.KeyID), text(rec.Trace),
 		rec.Body, rec.Confirmed, int64(state), reason)
 	if err != nil {
 		return false, err
@@ -106,18 +107,29 @@ func (s *Store) insert(
 	return n == 1, err
 }
 
-func (s *Store) entry(ctx context.Context, db Tx, key, digest string) (webhook.Entry, error) {
+// entry returns the entry of the row with that key.
+func (s *Store) entry(ctx context.Context, db Tx, row, digest string) (webhook.Entry, error) {
 	var e webhook.Entry
 	var known string
 	var wait int64
-	err := db.QueryRowContext(ctx, s.q.entry, key).Scan(&e.Key, &e.State, &known, &wait)
+	err := db.QueryRowContext(ctx, s.shared.q.entry, row).Scan(&e.Key, &e.State, &known, &wait)
+	e.Key = s.eventKey(e.Key)
 	e.Wait = time.Duration(wait) * time.Millisecond
 	e.Conflict = digest != "" && known != "" && digest != known
 	return e, err
 }
 
+// stored is entry in a transaction of its own.
+func (s *Store) stored(ctx context.Context, key string) (entry webhook.Entry, err error) {
+	err = s.try(ctx, func() error {
+		entry, err = s.entry(ctx, s.db, s.rowKey(key), "")
+		return err
+	})
+	return entry, err
+}
+
 func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.db.BeginTx(ctx, s.readCommitted())
 	if err != nil {
 		return entry, err
 	}
@@ -132,8 +144,14 @@ func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.
 // for one resource are serialized.
 func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry webhook.Entry, err error) {
 	if s.q.lock != "" {
-		if _, err := tx.ExecContext(ctx, s.q.lock, rec.Resource); err != nil {
+		var void, isolation string
+		if err := tx.QueryRowContext(ctx, s.q.lock, rec.Resource).Scan(&void, &isolation); err != nil {
 			return entry, err
+		}
+		if isolation != "read committed" && isolation != "read uncommitted" {
+			return entry, fmt.Errorf("sqlstore: PutTx of an event with a Fact needs a transaction at the isolation level read committed, not %s, "+
+				"which hides the same event if another transaction stored it meanwhile: begin it with &sql.TxOptions{Isolation: sql.LevelReadCommitted}",
+				isolation)
 		}
 	}
 	added, err := s.insert(ctx, tx, rec, webhook.StateWaiting, "")
@@ -141,14 +159,14 @@ func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry
 	case err != nil:
 		return entry, err
 	case !added:
-		return s.entry(ctx, tx, rec.Key, rec.Digest)
+		return s.entry(ctx, tx, s.rowKey(rec.Key), rec.Digest)
 	case rec.Signed:
 		entry, err = s.putSigned(ctx, tx, rec)
 	default:
 		var twin string
-		err = tx.QueryRowContext(ctx, s.q.twinOfConfirmed, rec.Key, rec.Fact, rec.EventID).Scan(&twin)
+		err = tx.QueryRowContext(ctx, s.q.twinOfConfirmed, s.rowKey(rec.Key), rec.Fact, rec.EventID).Scan(&twin)
 		if err == nil {
-			return s.putAway(ctx, tx, rec.Key, twin)
+			return s.putAway(ctx, tx, s.rowKey(rec.Key), twin)
 		}
 		entry = webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
 	}
@@ -160,8 +178,8 @@ func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry
 
 // putAway removes a confirmed event that was just inserted but is already
 // stored as twin.
-func (s *Store) putAway(ctx context.Context, tx Tx, key, twin string) (webhook.Entry, error) {
-	if _, err := tx.ExecContext(ctx, s.q.putAway, key); err != nil {
+func (s *Store) putAway(ctx context.Context, tx Tx, row, twin string) (webhook.Entry, error) {
+	if _, err := tx.ExecContext(ctx, s.shared.q.putAway, row); err != nil {
 		return webhook.Entry{}, err
 	}
 	return s.entry(ctx, tx, twin, "")
@@ -173,24 +191,25 @@ func (s *Store) putSigned(ctx context.Context, tx Tx, rec webhook.Record) (webho
 	entry := webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
 	var twin, wait int64
 	var found webhook.Entry
-	err := tx.QueryRowContext(ctx, s.q.twinOfSigned, rec.Key, rec.Fact, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact).
+	row := s.rowKey(rec.Key)
+	err := tx.QueryRowContext(ctx, s.q.twinOfSigned, row, rec.Fact, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact).
 		Scan(&twin, &found.Key, &found.State, &wait)
 	if err != nil {
 		return entry, err
 	}
-	found.Wait = time.Duration(wait) * time.Millisecond
-	if _, err := tx.ExecContext(ctx, s.q.match, rec.Key, twin); err != nil {
+	found.Key, found.Wait = s.eventKey(found.Key), time.Duration(wait)*time.Millisecond
+	if _, err := tx.ExecContext(ctx, s.q.match, row, twin); err != nil {
 		return entry, err
 	}
-	_, err = tx.ExecContext(ctx, s.q.standIn, twin, rec.Key)
+	_, err = tx.ExecContext(ctx, s.q.standIn, twin, row)
 	return found, err
 }
 
 // Claim implements [webhook.Store].
 func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
 	claimed := webhook.Entry{Key: key, State: webhook.StateClaimed}
-	if s.err != nil {
-		return nil, webhook.Entry{}, s.err
+	if err := s.ready(ctx); err != nil {
+		return nil, webhook.Entry{}, err
 	}
 	claim, err := s.claimOne(ctx, key, lease)
 	if err != nil || claim != nil {
@@ -205,7 +224,7 @@ func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*we
 	if err != nil || claim != nil {
 		return claim, claimed, err
 	}
-	entry, err := s.entry(ctx, s.db, key, "")
+	entry, err := s.stored(ctx, key)
 	return nil, entry, err
 }
 
@@ -214,7 +233,7 @@ func (s *Store) claimOne(ctx context.Context, key string, lease time.Duration) (
 }
 
 func (s *Store) claimBy(ctx context.Context, query, key string, lease time.Duration) (*webhook.Claim, error) {
-	claims, err := s.claims(ctx, query, func(token string) []any { return []any{token, lease.Milliseconds(), key} })
+	claims, err := s.claims(ctx, query, func(token string) []any { return []any{token, lease.Milliseconds(), s.rowKey(key)} })
 	if err != nil || len(claims) == 0 {
 		return nil, err
 	}
@@ -225,8 +244,8 @@ func (s *Store) claimBy(ctx context.Context, query, key string, lease time.Durat
 // order: if an earlier event of the resource is waiting and due, it is claimed
 // instead.
 func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
-	if s.err != nil {
-		return nil, webhook.Entry{}, s.err
+	if err := s.ready(ctx); err != nil {
+		return nil, webhook.Entry{}, err
 	}
 	for _, query := range []string{s.q.claimFirst, s.q.claimAside, s.q.claimFirst} {
 		claim, err := s.claimBy(ctx, query, key, lease)
@@ -236,7 +255,7 @@ func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duratio
 		if claim != nil {
 			return claim, webhook.Entry{Key: claim.Key, State: webhook.StateClaimed}, nil
 		}
-		entry, err := s.entry(ctx, s.db, key, "")
+		entry, err := s.stored(ctx, key)
 		if err != nil || entry.Wait > 0 || entry.State == webhook.StateDone || entry.State == webhook.StateDead {
 			return nil, entry, err
 		}
@@ -244,7 +263,7 @@ func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duratio
 			return nil, webhook.Entry{}, err
 		}
 	}
-	entry, err := s.entry(ctx, s.db, key, "")
+	entry, err := s.stored(ctx, key)
 	return nil, entry, err
 }
 
@@ -255,7 +274,7 @@ func (s *Store) takeBack(ctx context.Context, key string) error {
 		return err
 	}
 	return s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.q.takeBack, key)
+		_, err := s.db.ExecContext(ctx, s.q.takeBack, s.rowKey(key))
 		return err
 	})
 }
@@ -265,8 +284,8 @@ const expireEvery = time.Second
 
 // Next implements [webhook.Store].
 func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := s.ready(ctx); err != nil {
+		return nil, err
 	}
 	if err := s.expireNowAndThen(ctx); err != nil {
 		return nil, err
@@ -294,7 +313,7 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 	}
 }
 
-func firstWindow(limit int) int { return 3*limit + 32 }
+func firstWindow(limit int) int { return limit + min(2*limit, 64) + 32 }
 
 // expireNowAndThen returns claims with an expired lease to their queue, at
 // most once per expireEvery.
@@ -320,7 +339,7 @@ const widestWindow = 1 << 20
 // waiting reports whether there are due events beyond a window.
 func (s *Store) waiting(ctx context.Context, low int64, window int) (more bool, err error) {
 	var seq int64
-	err = s.db.QueryRowContext(ctx, s.q.beyond, low, window).Scan(&seq)
+	err = s.row(ctx, s.q.beyond, []any{low, window}, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -349,7 +368,7 @@ func (s *Store) claims(ctx context.Context, query string, args func(token string
 	}
 	slices.SortFunc(found, func(a, b claimRow) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq)) })
 	for _, r := range found {
-		r.claim.Token = token.String()
+		r.claim.Key, r.claim.Token = s.eventKey(r.claim.Key), s.claimToken(token.String())
 		claims = append(claims, r.claim)
 	}
 	return claims, nil
@@ -364,25 +383,29 @@ func scanClaim(rows *sql.Rows) (claimRow, error) {
 	c := &webhook.Claim{}
 	r := claimRow{claim: c}
 	var kind, source string
-	var signed, late, age int64
+	var signed, late, age, unfinished int64
 	err := rows.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
-		&late, &c.Position, &c.Digest, &c.KeyID, &c.Trace, &c.Body, &c.Confirmed, &c.Attempt, &age, &c.Latest)
+		&late, &c.Position, &c.Digest, &c.KeyID, &c.Trace, &c.Body, &c.Confirmed, &c.Attempt, &age, &unfinished, &c.Latest)
 	c.Age = time.Duration(age) * time.Millisecond
-	c.Kind, c.Source, c.Signed, c.Late = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1
+	c.Kind, c.Source, c.Signed, c.Late, c.Unfinished = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1, unfinished == 1
 	return r, err
 }
 
 // Extend implements [webhook.Store].
 func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duration) error {
-	err := s.update(ctx, s.q.extend, lease.Milliseconds(), c.Key, c.Token)
+	if s.err != nil {
+		return s.err
+	}
+	row, token := held(c)
+	err := s.update(ctx, s.shared.q.extend, lease.Milliseconds(), row, token)
 	if !errors.Is(err, webhook.ErrClaimLost) {
 		return err
 	}
-	var held int
-	if err := s.db.QueryRowContext(ctx, s.q.holds, c.Key, c.Token).Scan(&held); err != nil {
+	var n int
+	if err := s.row(ctx, s.shared.q.holds, []any{row, token}, &n); err != nil {
 		return err
 	}
-	if held == 0 {
+	if n == 0 {
 		return webhook.ErrClaimLost
 	}
 	return nil
@@ -390,26 +413,41 @@ func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duratio
 
 // Complete implements [webhook.Store].
 func (s *Store) Complete(ctx context.Context, c *webhook.Claim) error {
-	return s.update(ctx, s.q.complete, c.Key, c.Token)
+	return s.end(ctx, s.shared.completed, c)
 }
 
 // Retry implements [webhook.Store].
 func (s *Store) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
-	return s.update(ctx, s.q.retry, delay.Milliseconds(), text(reason), c.Key, c.Token)
+	return s.settle(ctx, s.shared.q.retry, c, delay.Milliseconds(), text(reason))
 }
 
 // MarkDead implements [webhook.Store].
 func (s *Store) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
-	return s.update(ctx, s.q.bury, text(reason), c.Key, c.Token)
+	return s.settle(ctx, s.shared.q.bury, c, text(reason))
 }
 
 // Release implements [webhook.Store].
 func (s *Store) Release(ctx context.Context, c *webhook.Claim) error {
-	return s.update(ctx, s.q.release, c.Key, c.Token)
+	return s.end(ctx, s.shared.released, c)
 }
 
-// update changes the row of a claim. It returns ErrClaimLost if the claim is
-// no longer valid.
+// end ends a claim together with others.
+func (s *Store) end(ctx context.Context, by *batches[*webhook.Claim, struct{}], c *webhook.Claim) error {
+	if s.err != nil {
+		return s.err
+	}
+	_, err := by.do(ctx, c)
+	return err
+}
+
+// settle ends a claim. It returns ErrClaimLost if the claim is no longer valid.
+func (s *Store) settle(ctx context.Context, query string, c *webhook.Claim, args ...any) error {
+	row, token := held(c)
+	return s.update(ctx, query, append(args, row, token)...)
+}
+
+// update changes one row. It returns ErrClaimLost if the row is no longer in the
+// state that the query requires.
 func (s *Store) update(ctx context.Context, query string, args ...any) error {
 	if s.err != nil {
 		return s.err

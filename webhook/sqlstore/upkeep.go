@@ -15,11 +15,11 @@ import (
 // Remembers implements [webhook.Store]. It returns at most the age of the
 // table.
 func (s *Store) Remembers(ctx context.Context) (time.Duration, error) {
-	if s.err != nil {
-		return 0, s.err
+	if err := s.ready(ctx); err != nil {
+		return 0, err
 	}
 	var age int64
-	err := s.db.QueryRowContext(ctx, s.q.since).Scan(&age)
+	err := s.row(ctx, s.q.since, nil, &age)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("sqlstore: the table %s lacks the row %q: run Migrate", s.table, metaKey)
 	}
@@ -32,8 +32,8 @@ const purgeBatch = 1000
 
 // Purge implements [webhook.Store].
 func (s *Store) Purge(ctx context.Context) (n webhook.Purged, err error) {
-	if s.err != nil {
-		return n, s.err
+	if err := s.ready(ctx); err != nil {
+		return n, err
 	}
 	retention := s.retention.Milliseconds()
 	if err := s.try(ctx, func() error { // first, so that Remembers never claims too much
@@ -69,11 +69,11 @@ func (s *Store) purge(ctx context.Context, query string) (n int, err error) {
 // Counts implements [webhook.Store].
 func (s *Store) Counts(ctx context.Context) (webhook.Counts, error) {
 	var n webhook.Counts
-	if s.err != nil {
-		return n, s.err
+	if err := s.ready(ctx); err != nil {
+		return n, err
 	}
 	var oldest int64
-	err := s.db.QueryRowContext(ctx, s.q.counts).Scan(&n.Waiting, &n.Claimed, &n.Dead, &n.Unhandled, &oldest)
+	err := s.row(ctx, s.q.counts, nil, &n.Waiting, &n.Claimed, &n.Dead, &n.Unhandled, &oldest)
 	n.Oldest = time.Duration(max(oldest, 0)) * time.Millisecond
 	return n, err
 }
@@ -93,7 +93,7 @@ const clockSlack = 2 * time.Second
 // call of a process always does, because the clock may have been set back
 // before.
 func (s *Store) checkClock(ctx context.Context) (milli int64, err error) {
-	if err := s.db.QueryRowContext(ctx, s.q.clock).Scan(&milli); err != nil {
+	if err := s.row(ctx, s.shared.q.clock, nil, &milli); err != nil {
 		return 0, err
 	}
 	if !s.clock.setBack(time.Now(), time.Duration(milli)*time.Millisecond) {
@@ -101,7 +101,7 @@ func (s *Store) checkClock(ctx context.Context) (milli int64, err error) {
 	}
 	s.frontier.reset()
 	err = s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.q.stepBack, clockSlack.Milliseconds())
+		_, err := s.db.ExecContext(ctx, s.shared.q.stepBack, clockSlack.Milliseconds())
 		return err
 	})
 	if err != nil {

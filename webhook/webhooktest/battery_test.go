@@ -93,6 +93,8 @@ type durable struct{ webhook.Store }
 
 func (durable) Durable() bool { return true }
 
+func (s durable) For(a gateway.Account) webhook.Store { return durable{s.Store.For(a)} }
+
 var keys = []webhook.SigningKey{{Key: webhooktest.Secret()}}
 
 func TestOurHandlerPasses(t *testing.T) {
@@ -100,7 +102,7 @@ func TestOurHandlerPasses(t *testing.T) {
 	for name, configure := range map[string]func(*shop, *webhook.Config, *webhooktest.Target){
 		"Sync": func(_ *shop, cfg *webhook.Config, _ *webhooktest.Target) { cfg.Keys = keys },
 		"Inbox": func(_ *shop, cfg *webhook.Config, _ *webhooktest.Target) {
-			cfg.Keys, cfg.Mode = keys, webhook.Inbox
+			cfg.Keys, cfg.Mode, cfg.Account = keys, webhook.Inbox, "shop"
 			cfg.Store = durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}
 		},
 		"SignatureOrReadBack": func(s *shop, cfg *webhook.Config, target *webhooktest.Target) {
@@ -286,6 +288,7 @@ func TestStoreBatteryFindsBugs(t *testing.T) {
 	for name, spoil := range map[string]func(webhook.Store) webhook.Store{
 		"forgets puts":        func(s webhook.Store) webhook.Store { return amnesiac{s} },
 		"completes any claim": func(s webhook.Store) webhook.Store { return &generous{Store: s} },
+		"has one account":     func(s webhook.Store) webhook.Store { return oneAccount{s} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,6 +304,8 @@ func TestStoreBatteryFindsBugs(t *testing.T) {
 // amnesiac is a store that reports every event as new.
 type amnesiac struct{ webhook.Store }
 
+func (s amnesiac) For(a gateway.Account) webhook.Store { return amnesiac{s.Store.For(a)} }
+
 func (s amnesiac) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
 	e, err := s.Store.Put(ctx, rec)
 	e.Added = true
@@ -310,6 +315,8 @@ func (s amnesiac) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, e
 // generous is a store that completes an event for any former holder of its
 // claim.
 type generous struct{ webhook.Store }
+
+func (s *generous) For(a gateway.Account) webhook.Store { return &generous{s.Store.For(a)} }
 
 func (s *generous) Complete(ctx context.Context, c *webhook.Claim) error {
 	_ = s.Store.Complete(ctx, c)
@@ -353,3 +360,8 @@ func TestADeliveryCanBeSentAgain(t *testing.T) {
 		assert.Len(t, body, len(`{"id":"e"}`))
 	}
 }
+
+// oneAccount is a store that does not distinguish accounts.
+type oneAccount struct{ webhook.Store }
+
+func (s oneAccount) For(gateway.Account) webhook.Store { return s }

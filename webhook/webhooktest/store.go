@@ -11,15 +11,41 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// RunStore checks that a store satisfies the contract of [webhook.Store]. open
-// must return a new empty store on every call. The lease checks take a few
-// seconds of wall time.
+// RunStore checks that a store satisfies the contract of [webhook.Store], for the
+// store itself and for its view of one of several accounts. open must return a
+// new empty store on every call. The lease checks take a few seconds of wall
+// time.
 func RunStore(t TB, open func() webhook.Store) {
 	t.Helper()
-	for _, one := range []struct {
-		name string
-		do   func(*checker, webhook.Store)
-	}{
+	for _, one := range []storeCheck{
+		{"events of several accounts", storeAccountsAreIsolated},
+		{"facts of several accounts", storeFactsOfAccounts},
+		{"views of an account", storeViewsOfAnAccount},
+	} {
+		check(t, one.name, func(c *checker) {
+			c.t.Helper()
+			one.do(c, open())
+		})
+	}
+	for _, one := range storeChecks() {
+		check(t, one.name, func(c *checker) {
+			c.t.Helper()
+			one.do(c, open())
+		})
+		check(t, one.name+", in a second account", func(c *checker) {
+			c.t.Helper()
+			one.do(c, secondAccount(c, open()))
+		})
+	}
+}
+
+type storeCheck struct {
+	name string
+	do   func(*checker, webhook.Store)
+}
+
+func storeChecks() []storeCheck {
+	return []storeCheck{
 		{"put and claim", storePutAndClaim},
 		{"one entry per key", storeOneEntryPerKey},
 		{"a claim returns the stored event", storeKeepsTheEvent},
@@ -49,13 +75,10 @@ func RunStore(t TB, open func() webhook.Store) {
 		{"a signed event with the id of a confirmed one", storeSameID},
 		{"concurrent puts of one fact", storeConcurrentFacts},
 		{"concurrent claims", storeConcurrentClaims},
+		{"concurrent puts", storeConcurrentPuts},
+		{"concurrent endings", storeConcurrentEndings},
 		{"counts", storeCounts},
 		{"unusual strings", storeOddTexts},
-	} {
-		check(t, one.name, func(c *checker) {
-			c.t.Helper()
-			one.do(c, open())
-		})
 	}
 }
 
@@ -261,6 +284,10 @@ func storeRelease(c *checker, s webhook.Store) {
 	c.must(s.Release(context.Background(), c.claim(s, "id e1")))
 	claims := c.next(s, 1)
 	c.need(len(claims) == 1 && claims[0].Attempt == 1, "a released event is due and its attempt not counted: %v", claims)
+	c.putNew(s, rec("e2", "tx"))
+	c.must(s.Release(context.Background(), claims[0]))
+	claims = c.nextAre(s, 10, "e1") // before the later event of its resource
+	c.that(!claims[0].Unfinished, "a released event is unfinished: its last attempt did not begin")
 }
 
 func storeDeadLetters(c *checker, s webhook.Store) {
@@ -299,7 +326,11 @@ func storeLeaseRunsOut(c *checker, s webhook.Store) {
 		claims = c.next(s, 10)
 	}
 	c.need(slices.Equal(eventIDs(claims), []string{"e1"}) && claims[0].Attempt == 2, "Next returned %v", eventIDs(claims))
+	c.that(claims[0].Unfinished, "an event is not unfinished although its lease expired")
 	c.that(errors.Is(s.Complete(ctx, old), webhook.ErrClaimLost), "a process whose lease had expired completed the event")
+	c.must(s.Retry(ctx, claims[0], 0, "no database"))
+	claims = c.nextAre(s, 10, "e1")
+	c.that(!claims[0].Unfinished, "an event is unfinished although its last attempt failed")
 	c.must(s.Complete(ctx, claims[0]))
 
 	c.putNew(s, rec("e3", "tx3"))

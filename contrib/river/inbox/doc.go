@@ -7,13 +7,13 @@
 //	if err != nil {
 //		return err
 //	}
-//	rx, err := webhook.New(webhook.Config{Keys: keys, Store: in, Mode: webhook.Inbox, Workers: -1})
+//	rx, err := webhook.New(webhook.Config{Keys: keys, Account: "shop", Store: in, Mode: webhook.Inbox, Workers: -1})
 //	if err != nil {
 //		return err
 //	}
 //	webhook.OnTransaction(rx, webhook.TransactionPaid,
 //		inbox.HandleTx(in, func(ctx context.Context, tx pgx.Tx, e *webhook.TransactionEvent) error {
-//			return markPaid(ctx, tx, e.CorrelationID, e.Data.Amount)
+//			return markPaid(ctx, tx, e.CorrelationID, e.Data.Charged())
 //		}))
 //	config := &river.Config{}
 //	if err := in.Configure(config, rx); err != nil {
@@ -23,6 +23,10 @@
 //
 // Run River's own migrations first, then Migrate, which creates the table of
 // events.
+//
+// Receivers of several accounts at the gateway may share an Inbox: pass all of
+// them to Configure. Each account has a queue, and its events are handled only by
+// its own receiver.
 //
 // # How it works
 //

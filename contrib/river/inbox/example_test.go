@@ -29,7 +29,7 @@ func run(ctx context.Context, pool *pgxpool.Pool, secret gateway.Secret) error {
 		return err
 	}
 	rx, err := webhook.New(webhook.Config{
-		Keys: []webhook.SigningKey{{Key: secret}}, Store: in, Mode: webhook.Inbox, Workers: -1,
+		Keys: []webhook.SigningKey{{Key: secret}}, Account: "shop", Store: in, Mode: webhook.Inbox, Workers: -1,
 	})
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func run(ctx context.Context, pool *pgxpool.Pool, secret gateway.Secret) error {
 // markPaid runs in the transaction that completes the event and its River job.
 func markPaid(ctx context.Context, tx pgx.Tx, e *webhook.TransactionEvent) error {
 	changed, err := tx.Exec(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2 AND currency = $3`,
-		e.CorrelationID, e.Data.Amount, string(e.Data.Currency))
+		e.CorrelationID, e.Data.Charged(), string(e.Data.Currency))
 	if err == nil && changed.RowsAffected() != 1 {
 		err = errors.New("no such order yet: the webhook may have arrived first") // it is retried
 	}

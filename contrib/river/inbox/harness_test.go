@@ -86,7 +86,7 @@ func open(t *testing.T, url string, register func(*shop), change func(*webhook.C
 	require.NoError(t, err)
 	require.NoError(t, s.in.Migrate(t.Context()))
 	cfg := webhook.Config{
-		Keys: keys, Store: s.in, Mode: webhook.Inbox, Workers: -1, Logger: quiet, HandleStale: true,
+		Keys: keys, Account: "shop", Store: s.in, Mode: webhook.Inbox, Workers: -1, Logger: quiet, HandleStale: true,
 		Lease: 2 * time.Second, Backoff: func(int) time.Duration { return 20 * time.Millisecond },
 		Observe: func(_ context.Context, o webhook.Observation) {
 			s.mu.Lock()

@@ -3,13 +3,16 @@ package inbox
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/jackc/pgx/v5"
@@ -19,8 +22,9 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
 
-// Queue is the River queue of events. Pause and resume it with River:
-// QueuePause(ctx, inbox.Queue, nil). Events that arrive meanwhile wait.
+// Queue is the River queue of the events of the first account in the table; see
+// [Inbox.QueueOf]. Pause and resume it with River: QueuePause(ctx, inbox.Queue,
+// nil). Events that arrive meanwhile wait.
 const Queue = "gateway_webhooks"
 
 // Config configures an [Inbox]. Pool is required.
@@ -50,10 +54,11 @@ type Config struct {
 type Inbox struct {
 	*sqlstore.Store // holds the events
 
-	config Config
-	db     *sql.DB               // over the pool
-	river  *river.Client[pgx.Tx] // inserts and retries only
-	rescue string                // the sweep's statement
+	config  Config
+	db      *sql.DB               // over the pool
+	river   *river.Client[pgx.Tx] // inserts and retries only
+	rescue  string                // the sweep's statement
+	account gateway.Account       // the zero Account stands for the first account
 }
 
 var _ webhook.Store = (*Inbox)(nil)
@@ -94,33 +99,108 @@ func New(config Config) (*Inbox, error) {
 	return in, nil
 }
 
-// Configure adds the inbox to the configuration of a River client that handles
-// its events: the job types, the queue with 16 workers unless it is already
-// configured, and a periodic sweep. Register the receiver's handlers before
-// the client starts.
+// For implements [webhook.Store]. The result is an *Inbox.
+func (in *Inbox) For(account gateway.Account) webhook.Store {
+	view := *in
+	view.Store, _ = in.Store.For(account).(*sqlstore.Store) // it is one
+	view.account = account
+	return &view
+}
+
+// Configure adds the inbox to the configuration of a River client that handles the
+// events of these receivers, each of another account: the job types, the queue of
+// each account with 16 workers unless it is already configured, and a periodic
+// sweep. Register the handlers before the client starts. The tables must exist.
 //
 // A client with LeaderElectionDisabled runs no periodic jobs, so another
 // client must run them.
-func (in *Inbox) Configure(config *river.Config, rx *webhook.Receiver) error {
+func (in *Inbox) Configure(config *river.Config, receivers ...*webhook.Receiver) error {
+	if len(receivers) == 0 {
+		return errors.New("inbox: Configure needs a receiver")
+	}
 	if config.Workers == nil {
 		config.Workers = river.NewWorkers()
 	}
-	if err := river.AddWorkerSafely(config.Workers, &worker{in: in, rx: rx}); err != nil {
+	if config.Queues == nil {
+		config.Queues = make(map[string]river.QueueConfig)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), configureTimeout)
+	defer cancel()
+	w := &worker{tenants: make(map[string]tenant)}
+	for _, rx := range receivers {
+		queue, err := w.add(ctx, in, rx)
+		if err != nil {
+			return err
+		}
+		addQueue(config, queue, 16)
+	}
+	addQueue(config, sweepQueue, 1)
+	if err := river.AddWorkerSafely(config.Workers, w); err != nil {
 		return fmt.Errorf("inbox: %w", err)
 	}
 	if err := river.AddWorkerSafely(config.Workers, &sweeper{in: in}); err != nil {
 		return fmt.Errorf("inbox: %w", err)
 	}
-	if config.Queues == nil {
-		config.Queues = make(map[string]river.QueueConfig)
-	}
-	if _, set := config.Queues[Queue]; !set {
-		config.Queues[Queue] = river.QueueConfig{MaxWorkers: 16}
-	}
 	if !config.LeaderElectionDisabled {
 		config.PeriodicJobs = append(config.PeriodicJobs, in.sweep())
 	}
 	return nil
+}
+
+// configureTimeout limits how long Configure waits for the database.
+const configureTimeout = 10 * time.Second
+
+// addQueue adds a queue, unless it is configured.
+func addQueue(config *river.Config, name string, workers int) {
+	if _, set := config.Queues[name]; !set {
+		config.Queues[name] = river.QueueConfig{MaxWorkers: workers}
+	}
+}
+
+// QueueOf returns the River queue of an account's events: [Queue] for the first
+// account in the table, and one of its own for every other. It registers an
+// account that the table does not have yet.
+func (in *Inbox) QueueOf(ctx context.Context, account gateway.Account) (string, error) {
+	name, err := in.of(account).code(ctx)
+	return queueOf(name), err
+}
+
+// of is For with the type of its result.
+func (in *Inbox) of(account gateway.Account) *Inbox {
+	view, _ := in.For(account).(*Inbox) // it is one
+	return view
+}
+
+// code returns the name of the account, or "" for the first account, whose jobs may
+// be older than the names.
+func (in *Inbox) code(ctx context.Context) (string, error) {
+	first, err := in.IsFirst(ctx)
+	if err != nil {
+		return "", fmt.Errorf("inbox: %w", err)
+	}
+	if first {
+		return "", nil
+	}
+	return in.account.Name, nil
+}
+
+var queueName = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
+
+// maxQueueName is the longest name of a queue in River.
+const maxQueueName = 64
+
+// queueOf returns the queue of an account. An account's name that River does not
+// allow in a queue's is hashed.
+func queueOf(account string) string {
+	if account == "" {
+		return Queue
+	}
+	name := Queue + "_" + account
+	if queueName.MatchString(account) && len(name) <= maxQueueName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(account))
+	return Queue + "_" + hex.EncodeToString(sum[:8])
 }
 
 // HandleTx returns a handler that runs fn in the database transaction that completes
@@ -138,7 +218,9 @@ func HandleTx[E any](in *Inbox, fn func(ctx context.Context, tx pgx.Tx, e E) err
 		if !ok || r == nil {
 			return errors.New("inbox: HandleTx needs the context of a handler that a River worker runs")
 		}
-		err := in.inTx(ctx, func(conn *sql.Conn, tx pgx.Tx) error {
+		// The isolation is the session's default: fn may depend on it, and
+		// completing an event is correct at every level.
+		err := in.inTx(ctx, pgx.TxOptions{}, func(conn *sql.Conn, tx pgx.Tx) error {
 			if err := in.CompleteTx(ctx, conn, claim); err != nil {
 				return err
 			}
@@ -157,7 +239,7 @@ func HandleTx[E any](in *Inbox, fn func(ctx context.Context, tx pgx.Tx, e E) err
 
 // inTx runs fn in a transaction that both database/sql, for the events, and pgx,
 // for River, can use: they share a connection.
-func (in *Inbox) inTx(ctx context.Context, fn func(conn *sql.Conn, tx pgx.Tx) error) error {
+func (in *Inbox) inTx(ctx context.Context, options pgx.TxOptions, fn func(conn *sql.Conn, tx pgx.Tx) error) error {
 	conn, err := in.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -169,7 +251,7 @@ func (in *Inbox) inTx(ctx context.Context, fn func(conn *sql.Conn, tx pgx.Tx) er
 		if !ok {
 			return fmt.Errorf("inbox: the connection is a %T, not pgx's", driverConn)
 		}
-		tx, err = c.Conn().Begin(ctx)
+		tx, err = c.Conn().BeginTx(ctx, options)
 		return err
 	})
 	if err != nil {

@@ -1,9 +1,13 @@
 package inbox_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"hash/fnv"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"testing"
 	"time"
 
@@ -35,19 +39,21 @@ func runProcess(ctx context.Context, spec processSpec) error {
 	if err != nil {
 		return err
 	}
-	rx, err := webhook.New(webhook.Config{
-		Keys: keys, Store: in, Mode: webhook.Inbox, Workers: -1, Logger: quiet, HandleStale: true,
-		Lease: 3 * time.Second, Backoff: func(int) time.Duration { return 100 * time.Millisecond },
-	})
-	if err != nil {
-		return err
+	var receivers shops
+	for i, account := range stormAccounts {
+		receivers[i], err = webhook.New(webhook.Config{
+			Keys: keys, Account: account, Store: in, Mode: webhook.Inbox, Workers: -1, Logger: quiet, HandleStale: true,
+			Lease: 3 * time.Second, Backoff: func(int) time.Duration { return 100 * time.Millisecond },
+		})
+		if err != nil {
+			return err
+		}
+		webhook.OnOther(receivers[i], inbox.HandleTx(in, func(ctx context.Context, tx pgx.Tx, e *webhook.Event) error {
+			return spec.handle(ctx, tx, e, i)
+		}))
 	}
-	webhook.OnOther(rx, inbox.HandleTx(in, spec.handle))
-	config := &river.Config{
-		Logger: quiet, FetchCooldown: 20 * time.Millisecond, FetchPollInterval: 200 * time.Millisecond,
-		Queues: map[string]river.QueueConfig{inbox.Queue: {MaxWorkers: 8}},
-	}
-	if err := in.Configure(config, rx); err != nil {
+	config := &river.Config{Logger: quiet, FetchCooldown: 20 * time.Millisecond, FetchPollInterval: 200 * time.Millisecond}
+	if err := in.Configure(config, receivers[:]...); err != nil {
 		return err
 	}
 	client, err := river.NewClient(riverpgxv5.New(pool), config)
@@ -57,11 +63,19 @@ func runProcess(ctx context.Context, spec processSpec) error {
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	return errors.Join(storm.Serve(ctx, rx), client.Stop(context.WithoutCancel(ctx)), rx.Shutdown(context.WithoutCancel(ctx)))
+	err = errors.Join(storm.Serve(ctx, receivers), client.Stop(context.WithoutCancel(ctx)))
+	for _, rx := range receivers {
+		err = errors.Join(err, rx.Shutdown(context.WithoutCancel(ctx)))
+	}
+	return err
 }
 
-func (p *processSpec) handle(ctx context.Context, tx pgx.Tx, e *webhook.Event) error {
-	_, err := tx.Exec(ctx, `INSERT INTO effects (event_id, resource) VALUES ($1, $2)`, e.ID, e.ResourceID)
+func (p *processSpec) handle(ctx context.Context, tx pgx.Tx, e *webhook.Event, account int) error {
+	id := e.ID
+	if accountOf(e.ResourceID) != account {
+		id = "of another account: " + id
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO effects (event_id, resource) VALUES ($1, $2)`, id, e.ResourceID)
 	switch {
 	case err != nil:
 		return err
@@ -71,4 +85,31 @@ func (p *processSpec) handle(ctx context.Context, tx pgx.Tx, e *webhook.Event) e
 		return errors.New("a failure after the effect")
 	}
 	return nil
+}
+
+// stormAccounts are the accounts of a process, each with a receiver of its own.
+var stormAccounts = [2]string{"shop-br", "shop-mx"}
+
+// accountOf returns the index of the account that a resource belongs to.
+func accountOf(resource string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(resource)) // never fails
+	return int(h.Sum32() % uint32(len(stormAccounts)))
+}
+
+// shops passes each delivery to the receiver of its account.
+type shops [len(stormAccounts)]*webhook.Receiver
+
+func (s shops) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	i := 0
+	if e, err := webhook.Parse(body); err == nil { // anything else is a forgery
+		i = accountOf(e.ResourceID)
+	}
+	s[i].ServeHTTP(w, r)
 }

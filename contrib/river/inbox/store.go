@@ -6,9 +6,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 )
@@ -29,17 +31,59 @@ func (in *Inbox) PutDead(ctx context.Context, rec webhook.Record, reason string)
 }
 
 func (in *Inbox) put(ctx context.Context, put func(sqlstore.Tx) (webhook.Entry, error), rec webhook.Record) (entry webhook.Entry, err error) {
-	err = in.inTx(ctx, func(conn *sql.Conn, tx pgx.Tx) (err error) {
+	job, err := in.job(ctx, rec)
+	if err != nil {
+		return webhook.Entry{}, err
+	}
+	err = in.write(ctx, func(conn *sql.Conn, tx pgx.Tx) (err error) {
 		if entry, err = put(conn); err != nil || !entry.Added {
 			return err
 		}
-		_, err = in.river.InsertTx(ctx, tx, jobArgs{Key: rec.Key, Event: string(rec.Kind), Resource: rec.Resource}, nil)
+		_, err = in.river.InsertTx(ctx, tx, job, nil)
 		return err
 	})
 	if err != nil {
 		return webhook.Entry{}, err
 	}
 	return entry, nil
+}
+
+// job returns the arguments of an event's job.
+func (in *Inbox) job(ctx context.Context, rec webhook.Record) (jobArgs, error) {
+	account, err := in.code(ctx)
+	if err != nil {
+		return jobArgs{}, err
+	}
+	row, err := in.RowKey(ctx, rec.Key)
+	return jobArgs{Key: row, Account: account, Event: string(rec.Kind), Resource: rec.Resource}, err
+}
+
+// write runs a transaction of the inbox itself, and repeats it after a
+// conflict. The store and River see what other transactions committed after it
+// began, whatever the session's default isolation is.
+func (in *Inbox) write(ctx context.Context, fn func(conn *sql.Conn, tx pgx.Tx) error) error {
+	return retry(ctx, func() error { return in.inTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, fn) })
+}
+
+// maxTries limits how often a transaction is repeated after a conflict.
+const maxTries = 10
+
+// retry runs a transaction, and repeats it if it had a serialization failure,
+// was a deadlock's victim or waited too long for a lock. The server has rolled
+// it back then.
+func retry(ctx context.Context, transaction func() error) error {
+	for try := 1; ; try++ {
+		err := transaction()
+		var coded *pgconn.PgError
+		if try == maxTries || ctx.Err() != nil || !errors.As(err, &coded) {
+			return err
+		}
+		switch coded.Code {
+		case "40001", "40P01", "55P03":
+		default:
+			return err
+		}
+	}
 }
 
 // Claim implements [webhook.Store]. It claims the resource's next event.
@@ -98,38 +142,61 @@ func (in *Inbox) note(ctx context.Context, c *webhook.Claim, what settled, err e
 // Requeue implements [webhook.Store].
 func (in *Inbox) Requeue(ctx context.Context, keys ...string) (n int, err error) {
 	for _, key := range keys {
-		one, err := in.Store.Requeue(ctx, key)
+		job, err := in.job(ctx, webhook.Record{Key: key})
 		if err != nil {
 			return n, err
 		}
-		if n += one; one == 0 {
-			continue
-		}
-		if err := in.wake(ctx, key); err != nil {
+		found := false
+		err = in.write(ctx, func(conn *sql.Conn, tx pgx.Tx) (err error) {
+			if found, err = in.RequeueTx(ctx, conn, key); err != nil || !found {
+				return err
+			}
+			return in.wake(ctx, tx, job)
+		})
+		if err != nil {
 			return n, err
+		}
+		if found {
+			n++
 		}
 	}
 	return n, nil
 }
 
 // wake makes River run an event's job now.
-func (in *Inbox) wake(ctx context.Context, key string) error {
-	res, err := in.river.Insert(ctx, jobArgs{Key: key}, nil)
+func (in *Inbox) wake(ctx context.Context, tx pgx.Tx, job jobArgs) error {
+	res, err := in.river.InsertTx(ctx, tx, job, nil)
 	if err != nil || !res.UniqueSkippedAsDuplicate {
 		return err
 	}
 	if res.Job.State == rivertype.JobStateRunning { // it may be finishing
-		_, err = in.river.Insert(ctx, jobArgs{Key: key, After: res.Job.ID}, nil)
+		job.After = res.Job.ID
+		_, err = in.river.InsertTx(ctx, tx, job, nil)
 		return err
 	}
-	_, err = in.river.JobRetry(ctx, res.Job.ID)
+	_, err = in.river.JobRetryTx(ctx, tx, res.Job.ID)
 	return err
 }
 
-// Adopt inserts a job for each unfinished event that has none, and returns their
-// number. Call it when you switch from plain sqlstore, once the last process
+// Adopt inserts a job for each unfinished event of these accounts that has none,
+// and returns their number; without arguments, it does so for the first account in
+// the table. Call it when you switch from plain sqlstore, once the last process
 // that uses it has stopped, and after deleting or cancelling jobs by hand.
-func (in *Inbox) Adopt(ctx context.Context) (n int, err error) {
+func (in *Inbox) Adopt(ctx context.Context, accounts ...gateway.Account) (n int, err error) {
+	if len(accounts) == 0 {
+		return in.adoptAll(ctx)
+	}
+	for _, account := range accounts {
+		adopted, err := in.of(account).adoptAll(ctx)
+		if n += adopted; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// adoptAll inserts the jobs of one account.
+func (in *Inbox) adoptAll(ctx context.Context) (n int, err error) {
 	for after := ""; ; {
 		names, err := in.Unfinished(ctx, after, adoptBatch)
 		if err != nil || len(names) == 0 {
@@ -137,24 +204,48 @@ func (in *Inbox) Adopt(ctx context.Context) (n int, err error) {
 		}
 		params := make([]river.InsertManyParams, len(names))
 		for i, e := range names {
-			params[i].Args = jobArgs{Key: e.Key, Event: string(e.Kind), Resource: e.Resource}
+			if params[i].Args, err = in.job(ctx, e); err != nil {
+				return n, err
+			}
 		}
-		jobs, err := in.river.InsertMany(ctx, params)
+		adopted := 0
+		err = in.write(ctx, func(_ *sql.Conn, tx pgx.Tx) (err error) {
+			adopted, err = in.adopt(ctx, tx, params)
+			return err
+		})
 		if err != nil {
 			return n, err
 		}
-		for _, job := range jobs {
-			if job.UniqueSkippedAsDuplicate && job.Job.FinalizedAt == nil {
-				continue
-			}
-			if n++; job.UniqueSkippedAsDuplicate {
-				if _, err := in.river.JobRetry(ctx, job.Job.ID); err != nil {
-					return n, err
-				}
-			}
-		}
+		n += adopted
 		after = names[len(names)-1].Key
 	}
 }
+
+// adopt inserts the jobs that don't exist, and makes River run the finished
+// ones again.
+func (in *Inbox) adopt(ctx context.Context, tx pgx.Tx, params []river.InsertManyParams) (n int, err error) {
+	if _, err := tx.Exec(ctx, flushed); err != nil {
+		return 0, err
+	}
+	jobs, err := in.river.InsertManyTx(ctx, tx, params)
+	if err != nil {
+		return 0, err
+	}
+	for _, job := range jobs {
+		if job.UniqueSkippedAsDuplicate && job.Job.FinalizedAt == nil {
+			continue
+		}
+		if n++; job.UniqueSkippedAsDuplicate {
+			if _, err := in.river.JobRetryTx(ctx, tx, job.Job.ID); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// flushed makes a crash of PostgreSQL lose no job of a transaction without the
+// store's own statements, which do the same.
+const flushed = `SELECT set_config('synchronous_commit', 'on', TRUE) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
 
 const adoptBatch = 500

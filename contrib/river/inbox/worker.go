@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
@@ -20,7 +22,8 @@ import (
 // jobArgs identifies an event. River stores and shows it, so it does not contain
 // the event itself.
 type jobArgs struct {
-	Key      string `json:"key" river:"unique"`
+	Key      string `json:"key" river:"unique"`             // of the row, see sqlstore.Store.RowKey
+	Account  string `json:"account,omitempty"`              // "" is the first account in the table
 	After    int64  `json:"after,omitempty" river:"unique"` // the job that this one follows
 	Event    string `json:"event,omitempty"`                // "transaction.paid"
 	Resource string `json:"resource,omitempty"`
@@ -36,8 +39,8 @@ func (jobArgs) Kind() string { return "gateway_webhook" }
 // reach. A job is unique whatever its state, so that a redelivery does not
 // insert a second one. Its priority is lower than the sweep's, which must not
 // wait behind a backlog.
-func (jobArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Queue, Priority: 2, MaxAttempts: math.MaxInt16, UniqueOpts: river.UniqueOpts{
+func (a jobArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: queueOf(a.Account), Priority: 2, MaxAttempts: math.MaxInt16, UniqueOpts: river.UniqueOpts{
 		ByArgs: true,
 		ByState: []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded,
@@ -66,6 +69,7 @@ const (
 // run is one run of a job, with the outcomes of its events.
 type run struct {
 	job *river.Job[jobArgs]
+	key string // the key of its event
 
 	mu     sync.Mutex
 	result map[string]settled // by the event's key
@@ -97,7 +101,7 @@ func (r *run) settled(key string) (what settled, known bool) {
 // the job. It ignores a job that River has given to another worker meanwhile: the
 // event's claim, not the job, decides who may complete the event.
 func (r *run) completeTx(ctx context.Context, tx pgx.Tx, c *webhook.Claim) error {
-	if c.Key != r.job.Args.Key {
+	if c.Key != r.key {
 		return nil
 	}
 	if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, r.job); err != nil && !errors.Is(err, rivertype.ErrNotFound) {
@@ -109,8 +113,27 @@ func (r *run) completeTx(ctx context.Context, tx pgx.Tx, c *webhook.Claim) error
 type worker struct {
 	river.WorkerDefaults[jobArgs]
 
+	tenants map[string]tenant // by the name in the jobs
+}
+
+// tenant handles the events of one account.
+type tenant struct {
 	in *Inbox
 	rx *webhook.Receiver
+}
+
+// add adds a receiver, and returns the queue of its account.
+func (w *worker) add(ctx context.Context, in *Inbox, rx *webhook.Receiver) (queue string, err error) {
+	t := tenant{in: in.of(rx.Account()), rx: rx}
+	name, err := t.in.code(ctx)
+	if err != nil {
+		return "", err
+	}
+	if _, taken := w.tenants[name]; taken {
+		return "", fmt.Errorf("inbox: two receivers have the account %s", rx.Account().Name)
+	}
+	w.tenants[name] = t
+	return queueOf(name), nil
 }
 
 // Timeout implements river.Worker. The receiver limits its handlers itself.
@@ -133,15 +156,30 @@ const (
 // of its resource. Then it handles the later ones: their jobs may have run while
 // this event blocked them.
 func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
-	r := &run{job: job, result: make(map[string]settled)}
+	return storable(w.work(ctx, job))
+}
+
+func (w *worker) work(ctx context.Context, job *river.Job[jobArgs]) error {
+	t, found := w.tenants[job.Args.Account]
+	if !found { // its queue is configured, but no receiver
+		return river.JobSnooze(pause(job, asidePause, longestPause))
+	}
+	key, own, err := t.in.EventKey(ctx, job.Args.Key)
+	switch {
+	case err != nil:
+		return unworked(job, err)
+	case !own:
+		return river.JobCancel(errors.New("inbox: the job names an event of another account"))
+	}
+	r := &run{job: job, key: key, result: make(map[string]settled)}
 	ctx = context.WithValue(ctx, runKey{}, r)
 	for range maxTurns {
-		claim, entry, err := w.rx.Work(ctx, job.Args.Key)
+		claim, entry, err := t.rx.Work(ctx, key)
 		if err != nil {
 			return unworked(job, err)
 		}
 		if claim == nil {
-			again, err := w.unclaimed(ctx, job, entry)
+			again, err := t.unclaimed(ctx, r, entry)
 			if !again {
 				return err
 			}
@@ -151,11 +189,31 @@ func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
 		switch {
 		case !known:
 			return river.JobSnooze(unknownPause)
-		case what.how == released, claim.Key == job.Args.Key && what.how != done:
+		case what.how == released, claim.Key == key && what.how != done:
 			return conclude(job, what)
 		}
 	}
 	return river.JobSnooze(0)
+}
+
+// unstorable is an error whose text PostgreSQL can't store.
+type unstorable struct{ err error }
+
+func (u *unstorable) Error() string { return storableText(u.err.Error()) }
+func (u *unstorable) Unwrap() error { return u.err }
+
+// storable returns an error with the chain of err and a text that River can
+// store. River stores the errors of all finished jobs of a client in one
+// statement, so a single one that jsonb rejects keeps all of them running.
+func storable(err error) error {
+	if err == nil || storableText(err.Error()) == err.Error() {
+		return err
+	}
+	return &unstorable{err}
+}
+
+func storableText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // unworked ends the run of a job whose event could not be claimed.
@@ -172,13 +230,13 @@ func unworked(job *river.Job[jobArgs], err error) error {
 
 // unclaimed ends the run of a job whose event is finished or not due. A dead
 // letter is requeued if a person retried its job.
-func (w *worker) unclaimed(ctx context.Context, job *river.Job[jobArgs], entry webhook.Entry) (again bool, err error) {
-	switch entry.State {
+func (t tenant) unclaimed(ctx context.Context, r *run, entry webhook.Entry) (again bool, err error) {
+	switch job := r.job; entry.State {
 	case webhook.StateDone:
 		return false, nil
 	case webhook.StateDead:
 		if n := len(job.Errors); n > 0 && strings.HasPrefix(job.Errors[n-1].Error, deadLetter) {
-			_, err := w.in.Store.Requeue(ctx, job.Args.Key)
+			_, err := t.in.Store.Requeue(ctx, r.key)
 			return err == nil, err
 		}
 		return false, conclude(job, settled{how: dead, reason: "see Receiver.DeadLetters"})
@@ -217,15 +275,20 @@ func pause(job *river.Job[jobArgs], shortest, longest time.Duration) time.Durati
 	return min(shortest<<min(metadata.Snoozes, 12), longest)
 }
 
-// sweepArgs is the job that looks for jobs whose process died.
+// sweepArgs is the job that looks for jobs whose process died, those of all
+// accounts.
 type sweepArgs struct{}
+
+// sweepQueue is a queue of its own, so that pausing an account's queue stops no
+// sweep.
+const sweepQueue = "gateway_webhook_sweep"
 
 // Kind implements river.JobArgs.
 func (sweepArgs) Kind() string { return "gateway_webhook_sweep" }
 
 // InsertOpts implements river.JobArgsWithInsertOpts.
 func (sweepArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: Queue, Priority: 1, MaxAttempts: 1}
+	return river.InsertOpts{Queue: sweepQueue, Priority: 1, MaxAttempts: 1}
 }
 
 func (in *Inbox) sweep() *river.PeriodicJob {
@@ -245,8 +308,16 @@ type sweeper struct {
 // left alone. Any other may run a second time; the event's claim prevents a second
 // effect.
 func (s *sweeper) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
+	return storable(s.sweep(ctx))
+}
+
+func (s *sweeper) sweep(ctx context.Context) error {
 	for {
-		rescued, err := s.in.config.Pool.Exec(ctx, s.in.rescue, Queue, jobArgs{}.Kind(), s.in.config.StuckAfter.Seconds(), rescueBatch)
+		var rescued pgconn.CommandTag
+		err := retry(ctx, func() (err error) {
+			rescued, err = s.in.config.Pool.Exec(ctx, s.in.rescue, jobArgs{}.Kind(), s.in.config.StuckAfter.Seconds(), rescueBatch)
+			return err
+		})
 		if err != nil || rescued.RowsAffected() < rescueBatch {
 			return err
 		}
@@ -256,10 +327,11 @@ func (s *sweeper) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 const rescueBatch = 1000
 
 // rescueJobs makes the jobs of dead processes available. Concurrent sweeps skip
-// each other's jobs.
+// each other's jobs. Few jobs are running, so the index on the state is the one
+// to use, not the one on the kind.
 const rescueJobs = `UPDATE %[1]s SET state = 'available', scheduled_at = now() WHERE id IN (
 	SELECT j.id FROM %[1]s AS j
-	WHERE j.state = 'running' AND j.queue = $1 AND j.kind = $2 AND j.attempted_at < now() - make_interval(secs => $3)
+	WHERE j.state = 'running' AND j.kind || '' = $1 AND j.attempted_at < now() - make_interval(secs => $2)
 		AND NOT EXISTS (SELECT FROM %[2]s AS e
 			WHERE e.key = j.args->>'key' AND e.state + 0 = 2 AND e.lease > EXTRACT(EPOCH FROM now()) * 1000)
-	ORDER BY j.id LIMIT $4 FOR UPDATE SKIP LOCKED)`
+	ORDER BY j.id LIMIT $3 FOR UPDATE SKIP LOCKED)`

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Query selects operations; zero values select all.
+// Query selects operations of the outbox's account; zero values select all.
 type Query struct {
 	States   []State
 	Kind     string
@@ -29,9 +30,13 @@ func (o *Outbox) List(ctx context.Context, q Query) ([]*Entry, error) {
 	if limit <= 0 {
 		limit = 100
 	}
+	if err := o.store.open(ctx, o.config.Pool); err != nil {
+		return nil, err
+	}
 	rows, err := o.config.Pool.Query(ctx, `SELECT `+columns+` FROM `+o.store.table+` o
 		WHERE (cardinality($1::text[]) = 0 OR state = ANY ($1)) AND ($2 = '' OR kind = $2) AND ($3 = '' OR key = $3)
-			AND ($4 = '' OR resource = $4) AND id > $5 ORDER BY id LIMIT $6`, states, q.Kind, q.Key, q.Resource, q.After, limit)
+			AND ($4 = '' OR resource = $4) AND id > $5 AND account = $7 ORDER BY id LIMIT $6`,
+		states, q.Kind, q.Key, q.Resource, q.After, limit, o.store.account.Name)
 	if err != nil {
 		return nil, wrap(err)
 	}
@@ -45,10 +50,14 @@ func (o *Outbox) List(ctx context.Context, q Query) ([]*Entry, error) {
 	return list, wrap(err)
 }
 
-// Counts returns how many operations are in each state except [Done]. Alert on
-// [Ambiguous] and [Dead].
+// Counts returns how many operations of the account are in each state except
+// [Done]. Alert on [Ambiguous] and [Dead].
 func (o *Outbox) Counts(ctx context.Context) (map[State]int64, error) {
-	rows, err := o.config.Pool.Query(ctx, `SELECT state, count(*) FROM `+o.store.table+` WHERE state <> 'done' GROUP BY state`)
+	if err := o.store.open(ctx, o.config.Pool); err != nil {
+		return nil, err
+	}
+	rows, err := o.config.Pool.Query(ctx, `SELECT state, count(*) FROM `+o.store.table+` WHERE state <> 'done' AND account = $1 GROUP BY state`,
+		o.store.account.Name)
 	if err != nil {
 		return nil, wrap(err)
 	}
@@ -66,8 +75,11 @@ func (o *Outbox) Counts(ctx context.Context) (map[State]int64, error) {
 // It returns [ErrState] if the operation was or may have been sent, if a
 // worker is about to send it, or if it is finished.
 func (o *Outbox) CancelTx(ctx context.Context, tx pgx.Tx, id int64) error {
+	if err := o.store.open(ctx, tx); err != nil {
+		return err
+	}
 	tag, err := tx.Exec(ctx, `UPDATE `+o.store.table+` SET state = 'canceled', updated_at = now(), lease_until = NULL
-		WHERE id = $1 AND state = 'waiting'`, id)
+		WHERE id = $1 AND account = $2 AND state = 'waiting'`, id, o.store.account.Name)
 	if err != nil {
 		return wrap(err)
 	}
@@ -79,7 +91,7 @@ func (o *Outbox) CancelTx(ctx context.Context, tx pgx.Tx, id int64) error {
 
 func (o *Outbox) wrongState(ctx context.Context, tx pgx.Tx, id int64) error {
 	var state State
-	err := tx.QueryRow(ctx, `SELECT state FROM `+o.store.table+` WHERE id = $1`, id).Scan(&state)
+	err := tx.QueryRow(ctx, `SELECT state FROM `+o.store.table+` WHERE id = $1 AND account = $2`, id, o.store.account.Name).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%w: %d", ErrNotFound, id)
 	}
@@ -107,16 +119,23 @@ type Resolution struct {
 	Decision   Decision
 	ResourceID string // the id of the created resource, if Decision is Applied
 	By         string // who decided and why, for the history; required
+
+	// Override accepts a resource that differs from the operation, if Decision
+	// is Applied. It says why, and is recorded in the history.
+	Override string
 }
 
 // Resolve carries out a person's decision about an [Ambiguous] operation. Look
 // at the resource and the gateway's dashboard first: if the operation was
 // applied after all, SendAgain moves the money a second time.
+//
+// Applied reads the resource and returns [ErrMismatch] if it differs from the
+// operation, unless Resolution.Override says why that is right.
 func (o *Outbox) Resolve(ctx context.Context, id int64, d Resolution) error {
 	if d.By == "" {
 		return errors.New("operations: Resolution.By must say who decided, and why")
 	}
-	return wrap(pgx.BeginFunc(ctx, o.config.Pool, func(tx pgx.Tx) error {
+	return wrap(o.store.durable(ctx, func(tx pgx.Tx) error {
 		r, err := o.lock(ctx, tx, id, Ambiguous)
 		if err != nil {
 			return err
@@ -125,10 +144,10 @@ func (o *Outbox) Resolve(ctx context.Context, id int64, d Resolution) error {
 		state := Decided
 		switch d.Decision {
 		case Applied:
-			err = o.resolveApplied(ctx, r, d.ResourceID)
+			err = o.resolveApplied(ctx, r, d)
 		case SendAgain:
 			r.p.Doubts++
-			r.p.clear()
+			r.p.sendAgain()
 			state = Waiting
 		case Abandoned:
 			r.p.Outcome = &outcome{Rejection: &RejectedError{Kind: "abandoned", Text: ErrAbandoned.Error() + ": " + d.By}}
@@ -142,22 +161,31 @@ func (o *Outbox) Resolve(ctx context.Context, id int64, d Resolution) error {
 	}))
 }
 
-func (o *Outbox) resolveApplied(ctx context.Context, r *record, resourceID string) error {
+func (o *Outbox) resolveApplied(ctx context.Context, r *record, d Resolution) error {
 	op, err := newOperation(r.Kind, r.params)
 	if err != nil {
 		return err
 	}
-	if r.Resource == "" && resourceID == "" {
+	switch _, id, _ := strings.Cut(r.Resource, "/"); {
+	case r.Resource == "" && d.ResourceID == "":
 		return errors.New("Resolution.ResourceID must be the id of the created resource")
+	case r.Resource != "" && d.ResourceID != "" && !strings.EqualFold(d.ResourceID, id):
+		return fmt.Errorf("%w: the operation is about %s", ErrMismatch, r.Resource)
 	}
 	a := &attempt{Outbox: o, record: r}
 	s, err := a.session(ctx)
 	if err != nil {
 		return err
 	}
-	value, err := op.decided(ctx, s, &r.p.Before, resourceID)
+	value, err := op.decided(ctx, s, &r.p.Before, d.ResourceID)
 	if err != nil {
 		return err
+	}
+	if why := op.differs(value); why != "" {
+		if d.Override == "" {
+			return fmt.Errorf("%w: %s: if it is right all the same, say why in Resolution.Override", ErrMismatch, why)
+		}
+		r.p.note(r.clock(), "a difference was accepted: "+why+": "+d.Override)
 	}
 	encoded, err := encodeResult(value)
 	if err != nil {
@@ -173,7 +201,7 @@ func (o *Outbox) resolveApplied(ctx context.Context, r *record, resourceID strin
 // Retry runs the handler of a [Dead] operation again, without calling the
 // gateway.
 func (o *Outbox) Retry(ctx context.Context, id int64) error {
-	return wrap(pgx.BeginFunc(ctx, o.config.Pool, func(tx pgx.Tx) error {
+	return wrap(o.store.durable(ctx, func(tx pgx.Tx) error {
 		r, err := o.lock(ctx, tx, id, Dead)
 		if err != nil {
 			return err
@@ -184,7 +212,11 @@ func (o *Outbox) Retry(ctx context.Context, id int64) error {
 }
 
 func (o *Outbox) lock(ctx context.Context, tx pgx.Tx, id int64, state State) (*record, error) {
-	r, err := scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM `+o.store.table+` o WHERE id = $1 AND state = $2 FOR UPDATE`, id, string(state)))
+	if err := o.store.open(ctx, tx); err != nil {
+		return nil, err
+	}
+	r, err := scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM `+o.store.table+` o WHERE id = $1 AND account = $2 AND state = $3 FOR UPDATE`,
+		id, o.store.account.Name, string(state)))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, o.wrongState(ctx, tx, id)
 	}
@@ -197,19 +229,23 @@ func (o *Outbox) reopen(ctx context.Context, tx pgx.Tx, r *record, state State) 
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE `+o.store.table+` SET state = $2, progress = $3::json, refunded = $4, fence = fence + 1,
+	if _, err := tx.Exec(ctx, `UPDATE `+o.store.table+` SET state = $2, progress = $3::json, refunded = $4, claims = claims + 1,
 		due_at = now(), lease_until = NULL, updated_at = now() WHERE id = $1`, r.ID, string(state), progress, r.refunded()); err != nil {
 		return err
 	}
 	return o.wake(ctx, tx, r.ID, r.Kind)
 }
 
-// Purge deletes the operations that were done or canceled before a time and
-// returns how many. Their keys are forgotten: an operation inserted again with
+// Purge deletes the account's operations that were done or canceled before a time
+// and returns how many. Their keys are forgotten: an operation inserted again with
 // such a key is sent again. The gateway still applies a create only once per
 // reference, but would apply a refund twice. Keep operations for as long as
 // your code may insert them again.
 func (o *Outbox) Purge(ctx context.Context, before time.Time) (int64, error) {
-	tag, err := o.config.Pool.Exec(ctx, `DELETE FROM `+o.store.table+` WHERE state IN ('done', 'canceled') AND updated_at < $1`, before)
+	if err := o.store.open(ctx, o.config.Pool); err != nil {
+		return 0, err
+	}
+	tag, err := o.config.Pool.Exec(ctx, `DELETE FROM `+o.store.table+` WHERE account = $1 AND state IN ('done', 'canceled') AND updated_at < $2`,
+		o.store.account.Name, before)
 	return tag.RowsAffected(), wrap(err)
 }

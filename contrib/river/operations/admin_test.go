@@ -39,7 +39,11 @@ func TestValidateNamesTheFieldAndTheRule(t *testing.T) {
 		{operations.Refund{Key: "k", TransactionID: someID, UpTo: -1}, "up_to"},
 		{operations.Refund{Key: "k", TransactionID: someID, Full: true, Reason: strings.Repeat("x", 501)}, "reason"},
 		{operations.CancelTransfer{Key: strings.Repeat("k", 256), TransferID: someID}, "key must have at most 255"},
-		{operations.CancelSubscription{Key: "k\x00", SubscriptionID: someID}, "U+0000"},
+		{operations.CancelSubscription{Key: "k\x00", SubscriptionID: someID}, "control characters"},
+		{operations.Refund{Key: "return-17\n", TransactionID: someID, Full: true}, "control characters"},
+		{operations.Refund{Key: " return-17", TransactionID: someID, Full: true}, "begin or end with a space"},
+		{operations.CreateTransaction(order("order-1\t", 500)), "control characters"},
+		{operations.Refund{Key: "return\xff", TransactionID: someID, Full: true}, "valid UTF-8"},
 		{operations.UpdateSubscription{Key: "k", SubscriptionID: someID, Params: gateway.SubscriptionUpdateParams{FailurePolicy: "sometimes"}}, "failure_policy"},
 	} {
 		err := wrong.op.Validate()
@@ -185,17 +189,16 @@ func TestAnUpdateThatSomeoneElseOverwroteWaitsForAPerson(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	client, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_x"))
+	nameless, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_x"))
 	require.NoError(t, err)
-	pool, err := pgxpool.New(t.Context(), "postgres:///nowhere")
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	client, pool := namedClient(t, "shop"), unconnected(t)
 	for message, config := range map[string]operations.Config{
-		"Pool is required":           {Client: client},
-		"Client is required":         {Pool: pool},
-		"must consist of letters":    {Pool: pool, Client: client, Schema: "a; DROP TABLE orders"},
-		"must not be negative":       {Pool: pool, Client: client, KeyLifetime: -1},
-		"at least twice SendTimeout": {Pool: pool, Client: client, SendTimeout: time.Minute, SettleAfter: time.Minute},
+		"Pool is required":            {Client: client},
+		"Client is required":          {Pool: pool},
+		"must consist of letters":     {Pool: pool, Client: client, Schema: "a; DROP TABLE orders"},
+		"must not be negative":        {Pool: pool, Client: client, KeyLifetime: -1},
+		`gateway.WithAccount("shop")`: {Pool: pool, Client: nameless},
+		"at least twice SendTimeout":  {Pool: pool, Client: client, SendTimeout: time.Minute, SettleAfter: time.Minute},
 	} {
 		_, err := operations.New(config)
 		require.ErrorContains(t, err, message)
@@ -204,9 +207,9 @@ func TestConfigIsChecked(t *testing.T) {
 	require.NoError(t, err)
 	config := &river.Config{}
 	require.NoError(t, outbox.Configure(config))
-	assert.Contains(t, config.Queues, operations.Queue)
+	assert.Contains(t, config.Queues, "gateway_operations_shop")
 	assert.Len(t, config.PeriodicJobs, 1)
-	require.Error(t, outbox.Configure(config), "the workers are already registered")
+	require.ErrorContains(t, outbox.Configure(config), "already has an outbox of the account shop")
 }
 
 // River's tables and UI, the logs and the observed events contain no personal
@@ -219,4 +222,20 @@ func TestRiverStoresNoPersonalData(t *testing.T) {
 	require.NoError(t, w.pool.QueryRow(context.WithoutCancel(t.Context()), `SELECT args::text || metadata::text FROM river_job`).Scan(&args))
 	assert.NotContains(t, args, "ana@example.com")
 	assert.NotContains(t, args, "52998224725")
+}
+
+// unconnected returns a pool that has no connection yet.
+func unconnected(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), "postgres:///nowhere")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func namedClient(t *testing.T, account string) *gateway.Client {
+	t.Helper()
+	client, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_x"), gateway.WithAccount(account))
+	require.NoError(t, err)
+	return client
 }

@@ -1,8 +1,10 @@
 package operations
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -83,17 +85,58 @@ func (o *Outbox) persist(ctx context.Context) (context.Context, context.CancelFu
 func (a *attempt) mayRepeat() bool {
 	p := &a.record.p
 	switch {
-	case p.Rejection != nil:
+	case p.Rejection != nil, a.spent():
 		return false
 	case a.op.repeat() == byReference:
 		return true
 	}
-	return p.SendKey != "" && a.record.clock().Sub(p.DoubtSince) < a.config.KeyLifetime-a.config.SendTimeout
+	since := p.KeySince
+	if since.IsZero() { // stored by an earlier release
+		since = p.DoubtSince
+	}
+	return p.SendKey != "" && a.record.clock().Sub(since) < a.config.KeyLifetime-a.config.SendTimeout
+}
+
+// spent reports whether the operation was sent as often as the configuration
+// allows.
+func (a *attempt) spent() bool {
+	p := &a.record.p
+	return p.Unproven >= a.config.MaxSends || p.Resends > a.config.MaxResends
+}
+
+// exhausted leaves an operation that was sent too often to a person.
+func (a *attempt) exhausted(ctx context.Context) (time.Duration, error) {
+	p := &a.record.p
+	p.Ambiguity = fmt.Sprintf("it was sent %d times, and reads do not show that it was applied: find out why before it is sent again "+
+		"(Config.MaxSends is %d, Config.MaxResends is %d)", p.Sends, a.config.MaxSends, a.config.MaxResends)
+	p.note(a.record.clock(), "ambiguous: "+p.Ambiguity)
+	a.observe(ctx, EventSendLimit, ErrSendLimit)
+	a.observe(ctx, EventAmbiguous, ErrSendLimit)
+	return a.rest(ctx, Ambiguous, 0)
+}
+
+// sendKey returns the Idempotency-Key of the operation. It is derived from what
+// is sent and the account, so that an operation restored from a backup is sent
+// with the same key again, and no other account's operation has it.
+func (a *attempt) sendKey() string {
+	r := a.record
+	parts := []string{r.Kind, r.Key, string(r.params), fmt.Sprint(r.p.Before.Refund)}
+	if r.scope != "" { // it is empty if an earlier release stored the operation
+		parts = append([]string{r.scope}, parts...)
+	}
+	sum := sha256.New()
+	for _, part := range parts {
+		_, _ = fmt.Fprintf(sum, "%d:%s", len(part), part) // a hash never fails
+	}
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
 func (a *attempt) session(ctx context.Context) (*session, error) {
 	r := a.record
-	s := &session{client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince, sent: r.p.SentAt}
+	s := &session{
+		client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince, sent: r.p.SentAt,
+		search: cmp.Or(r.p.Search, &search{}), searchUntil: r.read.Add(a.lease() / 2), maxPages: a.config.MaxSearchPages,
+	}
 	s.options = []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(a.config.SendTimeout)}
 	var err error
 	if r.Resource != "" {
@@ -106,6 +149,9 @@ func (a *attempt) session(ctx context.Context) (*session, error) {
 // state is committed first.
 func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	r, p := a.record, &a.record.p
+	if a.spent() {
+		return a.exhausted(ctx)
+	}
 	s, err := a.session(ctx)
 	if err != nil {
 		return 0, err
@@ -115,6 +161,13 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 		before, already, err := a.op.begin(ctx, s)
 		if err != nil {
 			return a.unread(ctx, err)
+		}
+		if p.Before.reachedBy(&before) {
+			// The earlier request was applied later than SettleAfter: the
+			// amount that it moved must not become the new state before.
+			p.note(r.clock(), "the resource changed after it was found unchanged")
+			p.DoubtSince = p.SentAt
+			return a.look(ctx)
 		}
 		p.Before, p.Misses = before, 0
 		if already != nil {
@@ -143,11 +196,14 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 func (a *attempt) mark(ctx context.Context) error {
 	r, p := a.record, &a.record.p
 	p.Sends++
-	p.SentAt = r.clock()
+	p.Unproven++
+	p.SentAt, p.Search = r.clock(), nil
 	if !p.inDoubt() {
 		p.DoubtSince = p.SentAt
 		if a.op.repeat() == byIdempotencyKey && a.config.KeyLifetime > 0 {
-			p.SendKey = rand.Text()
+			if key := a.sendKey(); key != p.SendKey {
+				p.SendKey, p.KeySince = key, p.SentAt
+			}
 		}
 	}
 	p.note(p.SentAt, "sending")
@@ -163,12 +219,13 @@ func (a *attempt) mark(ctx context.Context) error {
 func (a *attempt) unread(ctx context.Context, err error) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	p.LastError = err.Error()
+	rejection := rejectionOf(err)
 	switch {
-	case errors.Is(err, gateway.ErrValidation):
-		return a.reject(ctx, rejectionOf(err))
-	case errors.Is(err, gateway.ErrNotFound):
+	case rejection != nil && rejection.Kind == "validation":
+		return a.reject(ctx, rejection)
+	case rejection != nil && rejection.Kind == "not_found":
 		if p.Misses++; p.Misses >= reads {
-			return a.reject(ctx, rejectionOf(err))
+			return a.reject(ctx, rejection)
 		}
 		a.observe(ctx, EventRetry, err)
 		return a.rest(ctx, Waiting, a.nextRead())
@@ -195,43 +252,33 @@ func (a *attempt) sent(ctx context.Context, value any, err error, doubted bool) 
 	rejection := rejectionOf(err)
 	known := a.op.repeat() == byReference
 	switch {
-	case rejection == nil && (doubted || !nothingDone(err)):
-		return a.unknown(ctx, err, doubted)
-	case rejection == nil: // the gateway, or the connection to it, is down
-		p.clear()
+	case rejection == nil && !doubted && notSent(err): // the connection is down
+		p.Unproven--
+		p.settle()
 		return a.retry(ctx, Waiting, err)
+	case rejection == nil:
+		return a.unknown(ctx, err, doubted)
 	case known && rejection.Kind == "duplicate" && !doubted:
 		// The reference exists: another program of the merchant used it, or
 		// this outbox did and the operation was purged since. Find out whether
 		// the resource is the same.
 		p.DoubtSince = r.CreatedAt
 		return a.send(ctx)
-	case known && (rejection.Kind == "duplicate" || !doubted), !doubted && p.Doubts == 0 && !names(a.op):
+	case known && (rejection.Kind == "duplicate" || !doubted):
 		return a.reject(ctx, rejection)
 	}
 	// A conflict may mean that the resource is already in the requested state,
-	// or that an earlier request was applied after all.
+	// or that an earlier request was applied after all. A rejection of a first
+	// request may come from a proxy, after the gateway applied the request.
 	p.Rejection, p.Answered = rejection, !doubted
 	return a.look(ctx)
 }
 
-// names reports whether an operation sets an absolute state, so it does not
-// matter who set it.
-func names(op Operation) bool {
-	refund, ok := op.(Refund)
-	return !ok || refund.Amount == 0
-}
-
-// nothingDone reports whether a write's error means that it was not applied.
-func nothingDone(err error) bool {
-	for _, kind := range []error{
-		gateway.ErrNotSent, gateway.ErrRateLimited, gateway.ErrUnauthorized, gateway.ErrForbidden, gateway.ErrServer,
-	} {
-		if errors.Is(err, kind) {
-			return !errors.Is(err, gateway.ErrOutcomeUnknown)
-		}
-	}
-	return false
+// notSent reports whether nothing left this process, the only error that proves
+// that a request was not applied. A 401, 403 or 429 proves nothing: a proxy may
+// send it after the gateway applied the request.
+func notSent(err error) bool {
+	return errors.Is(err, gateway.ErrNotSent) && !errors.Is(err, gateway.ErrOutcomeUnknown)
 }
 
 // unknown handles a request that may have been applied.
@@ -254,7 +301,15 @@ func (a *attempt) unknown(ctx context.Context, err error, doubted bool) (time.Du
 	if a.mayRepeat() {
 		return a.retry(ctx, Sent, err)
 	}
-	return a.rest(ctx, Sent, a.config.SettleAfter)
+	return a.rest(ctx, Sent, max(a.config.SettleAfter, retryAfter(err)))
+}
+
+// retryAfter returns the delay that the gateway asks for.
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*gateway.Error](err); ok {
+		return min(e.RetryAfter, time.Hour)
+	}
+	return 0
 }
 
 // retry schedules the next attempt: after the delay that the gateway asks for,
@@ -268,10 +323,7 @@ func (a *attempt) retry(ctx context.Context, state State, err error) (time.Durat
 	}
 	wait = wait/2 + mathrand.N(wait/2+1) //nolint:gosec // jitter
 	p.Failures++
-	if e, ok := errors.AsType[*gateway.Error](err); ok {
-		wait = max(wait, min(e.RetryAfter, time.Hour))
-	}
-	return a.rest(ctx, state, wait)
+	return a.rest(ctx, state, max(wait, retryAfter(err)))
 }
 
 // look reads the resource to find out whether a request was applied.
@@ -285,11 +337,28 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	found, err := a.op.look(ctx, s, &p.Before)
+	p.Search = nil
+	switch {
+	case err == nil:
+		return a.conclude(ctx, found)
+	case errors.Is(err, errSearching):
+		return a.searchOn(ctx, s.search)
+	case errors.Is(err, errSearchLimit):
+		return a.conclude(ctx, verdict{finding: unclear, why: fmt.Sprintf("%s, without finding the resource (Config.MaxSearchPages is %d)",
+			s.search, a.config.MaxSearchPages)})
+	}
+	if s.search.Pages > 0 {
+		p.Search = s.search
+	}
+	p.LastError = err.Error()
+	return a.retry(ctx, Sent, err)
+}
+
+// conclude acts on what a read shows.
+func (a *attempt) conclude(ctx context.Context, found verdict) (time.Duration, error) {
+	r, p := a.record, &a.record.p
 	definite := p.Answered && p.Doubts == 0
 	switch {
-	case err != nil:
-		p.LastError = err.Error()
-		return a.retry(ctx, Sent, err)
 	case found.finding == applied:
 		p.note(r.clock(), "a read shows that it was applied")
 		return a.succeed(ctx, found.result)
@@ -309,8 +378,18 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 	}
 	a.observe(ctx, EventNotApplied, nil)
 	p.Doubts++
-	p.clear()
+	p.Resends++
+	p.settle()
 	return a.send(ctx)
+}
+
+// searchOn leaves the rest of a long list to the next job.
+func (a *attempt) searchOn(ctx context.Context, s *search) (time.Duration, error) {
+	p := &a.record.p
+	p.Search, p.Failures, p.LastError = s, 0, s.String()+", and the search goes on"
+	p.note(a.record.clock(), p.LastError)
+	a.observe(ctx, EventSearching, nil)
+	return a.rest(ctx, Sent, shortestWait)
 }
 
 // succeed ends an operation that was applied.
@@ -359,7 +438,7 @@ func (a *attempt) deliver(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	p.HandlerRuns++
-	p.LastError = "handler: " + err.Error()
+	p.LastError = "handler: " + shownText(err.Error())
 	if p.HandlerRuns >= a.config.HandlerAttempts {
 		a.observe(ctx, EventDead, err)
 		return a.rest(ctx, Dead, 0)

@@ -46,8 +46,8 @@ func (f *findings) add(format string, args ...any) {
 func (s *outboxStorm) check() {
 	f := s.audit()
 	kills, points := s.fleet.killed()
-	fmt.Printf("%s: %d operations (%d inserted twice) in %d processes, %d kills %s, inserted in %v, done in %v (%.0f/s)\n%s: %s\n",
-		s.Name(), len(s.ops), s.duplicates.Load(), stormProcesses, kills, points, s.inserted.Round(time.Millisecond), s.took.Round(time.Millisecond),
+	fmt.Printf("%s: account %s: %d operations (%d inserted twice) in %d processes, %d kills %s, inserted in %v, done in %v (%.0f/s)\n%s: %s\n",
+		s.Name(), s.name, len(s.ops), s.duplicates.Load(), stormProcesses, kills, points, s.inserted.Round(time.Millisecond), s.took.Round(time.Millisecond),
 		float64(len(s.ops))/s.took.Seconds(), s.Name(), f)
 	assert.Empty(s, f.text)
 	assert.Zero(s, f.doubled)
@@ -109,7 +109,7 @@ func (s *outboxStorm) books() *books {
 }
 
 func (s *outboxStorm) reports() map[string]*report {
-	rows, err := s.pool.Query(s.Context(), `SELECT key, value, error FROM results`)
+	rows, err := s.pool.Query(s.Context(), `SELECT key, value, error FROM results WHERE account = $1`, s.name)
 	require.NoError(s, err)
 	reports := make(map[string]*report)
 	var key, value, text string

@@ -23,6 +23,7 @@ const (
 // Entry is an operation as the outbox stores it.
 type Entry struct {
 	ID       int64
+	Account  string // see [gateway.WithAccount]
 	Kind     string // "transactions.refund", as in the client's errors
 	Key      string
 	Resource string // "transactions/ID"; "" for a create
@@ -53,6 +54,12 @@ var (
 	ErrKeyReused = errors.New("operations: the key belongs to a different operation")
 	// ErrNotFound reports that no operation has the id.
 	ErrNotFound = errors.New("operations: there is no such operation")
+	// ErrSendLimit reports that an operation was sent as often as
+	// [Config.MaxSends] and [Config.MaxResends] allow, and is [Ambiguous].
+	ErrSendLimit = errors.New("operations: the operation was sent too often without an outcome: a person must decide")
+	// ErrMismatch reports that the resource of a [Resolution] differs from the
+	// operation.
+	ErrMismatch = errors.New("operations: the resource differs from the operation")
 	// ErrState reports that the operation's state does not allow the call,
 	// such as canceling one that was sent or resolving one that is not
 	// ambiguous.
@@ -68,7 +75,11 @@ type progress struct {
 	DoubtSince  time.Time      `json:"doubt_since,omitzero"` // when the first request with an unknown outcome was sent
 	SentAt      time.Time      `json:"sent_at,omitzero"`     // when the last request was sent
 	Before      snapshot       `json:"before,omitzero"`
-	SendKey     string         `json:"send_key,omitzero"`   // the Idempotency-Key of the request in doubt
+	SendKey     string         `json:"send_key,omitzero"`   // the Idempotency-Key of the last request
+	KeySince    time.Time      `json:"key_since,omitzero"`  // when a request was first sent with SendKey
+	Unproven    int            `json:"unproven,omitzero"`   // requests that may have left the process, since a person last decided
+	Resends     int            `json:"resends,omitzero"`    // how often reads showed that it was not applied, since a person last decided
+	Search      *search        `json:"search,omitzero"`     // the search for the resource that is not finished
 	Misses      int            `json:"misses,omitzero"`     // consecutive reads that show that nothing was applied
 	Rejections  int            `json:"rejections,omitzero"` // consecutive rejections of repeats of the request in doubt
 	Answered    bool           `json:"answered,omitzero"`   // Rejection is the response to a first request, not to a repeat
@@ -84,10 +95,17 @@ type progress struct {
 // inDoubt reports whether the outcome of a request is unknown.
 func (p *progress) inDoubt() bool { return !p.DoubtSince.IsZero() }
 
-// clear ends the doubt once it is known that nothing was applied.
-func (p *progress) clear() {
-	p.DoubtSince, p.SentAt, p.SendKey, p.Misses, p.Rejections, p.Rejection, p.Answered = time.Time{}, time.Time{}, "", 0, 0, nil, false
-	p.Before, p.Ambiguity = snapshot{}, ""
+// settle ends the doubt once it is proven that nothing was applied. Before, SentAt
+// and the key stay, to recognize a request that is applied even later.
+func (p *progress) settle() {
+	p.DoubtSince, p.Misses, p.Rejections, p.Rejection, p.Answered, p.Search = time.Time{}, 0, 0, nil, false, nil
+}
+
+// sendAgain ends the doubt because a person decided that nothing was applied.
+func (p *progress) sendAgain() {
+	p.settle()
+	p.SentAt, p.Before, p.Ambiguity = time.Time{}, snapshot{}, ""
+	p.Unproven, p.Resends = 0, 0
 }
 
 // maxNotes bounds the history of an operation that waits for days.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -30,10 +31,12 @@ var quiet = slog.New(slog.DiscardHandler)
 type world struct {
 	*testing.T
 
-	gw     *mockserver.Server
-	pool   *pgxpool.Pool
-	config operations.Config
-	outbox *operations.Outbox
+	gw      *mockserver.Server
+	account string // its name
+	key     string // its credential
+	pool    *pgxpool.Pool
+	config  operations.Config
+	outbox  *operations.Outbox
 
 	mu       sync.Mutex
 	events   []operations.Observation
@@ -69,7 +72,8 @@ func migrate(t *testing.T, pool *pgxpool.Pool) {
 	require.NoError(t, err)
 	// One row for each run of a handler, without a unique constraint: only the
 	// outbox prevents a second row for an operation.
-	_, err = pool.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS results (kind text NOT NULL, key text NOT NULL, error text NOT NULL, value text NOT NULL)`)
+	_, err = pool.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS results (kind text NOT NULL, key text NOT NULL, error text NOT NULL, value text NOT NULL,
+		account text NOT NULL DEFAULT 'shop')`)
 	require.NoError(t, err)
 }
 
@@ -77,23 +81,58 @@ func migrate(t *testing.T, pool *pgxpool.Pool) {
 // is created.
 func open(t *testing.T, change func(*operations.Config), opts ...mockserver.Option) *world {
 	t.Helper()
-	w := &world{T: t, pool: poolOf(t), rejected: make(map[string]error)}
+	return openOn(t, poolOf(t), change, opts...)
+}
+
+// openOn is open with a database.
+func openOn(t *testing.T, pool *pgxpool.Pool, change func(*operations.Config), opts ...mockserver.Option) *world {
+	t.Helper()
+	w := &world{T: t, account: "shop", pool: pool}
 	w.gw = mockserver.Run(t, append([]mockserver.Option{mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000)}, opts...)...)
+	w.key = w.gw.Key()
 	w.config = operations.Config{
-		Pool: w.pool, Client: w.gw.Client(), Logger: quiet,
+		Pool: w.pool, Logger: quiet,
 		SendTimeout: 200 * time.Millisecond, SettleAfter: 400 * time.Millisecond,
 		MaxBackoff: 50 * time.Millisecond, SweepInterval: time.Second, HandlerTimeout: 5 * time.Second,
-		Observe: func(_ context.Context, o operations.Observation) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.events = append(w.events, o)
-		},
 	}
 	if change != nil {
 		change(&w.config)
 	}
-	w.outbox = w.newOutbox()
+	w.start()
 	return w
+}
+
+// beside starts another merchant with an account of its own at the same gateway, on
+// the same database.
+func (w *world) beside(account string) *world {
+	w.Helper()
+	other := &world{T: w.T, gw: w.gw, account: account, key: "sk_test_" + account, pool: w.pool, config: w.config}
+	other.start()
+	return other
+}
+
+func (w *world) start() {
+	w.Helper()
+	w.rejected = make(map[string]error)
+	w.config.Client = w.client()
+	w.config.Observe = func(_ context.Context, o operations.Observation) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, o)
+	}
+	w.outbox = w.newOutbox()
+}
+
+// client returns a client of the merchant's account.
+func (w *world) client(opts ...gateway.Option) *gateway.Client {
+	return w.gw.Account(w.key).Client(append([]gateway.Option{gateway.WithAccount(w.account)}, opts...)...)
+}
+
+// through makes the outbox call the gateway through a transport.
+func (w *world) through(transport http.RoundTripper) {
+	w.Helper()
+	w.config.Client = w.client(gateway.WithHTTPClient(&http.Client{Transport: transport}))
+	w.outbox = w.newOutbox()
 }
 
 func (w *world) newOutbox() *operations.Outbox {
@@ -123,16 +162,19 @@ func record[O operations.Returning[R], R any](w *world, outbox *operations.Outbo
 		} else {
 			shown = value(r)
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value) VALUES ($1, $2, $3, $4)`, r.Entry.Kind, r.Entry.Key, text, shown)
+		_, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value, account) VALUES ($1, $2, $3, $4, $5)`,
+			r.Entry.Kind, r.Entry.Key, text, shown, r.Entry.Account)
 		return err
 	})
 }
 
 // work starts a process's River client; the returned function stops it.
-func (w *world) work(outbox *operations.Outbox) (stop func()) {
+func (w *world) work(outboxes ...*operations.Outbox) (stop func()) {
 	w.Helper()
 	config := &river.Config{Logger: quiet, TestOnly: true, FetchCooldown: 10 * time.Millisecond, FetchPollInterval: 50 * time.Millisecond}
-	require.NoError(w, outbox.Configure(config))
+	for _, outbox := range outboxes {
+		require.NoError(w, outbox.Configure(config))
+	}
 	client, err := river.NewClient(riverpgxv5.New(w.pool), config)
 	require.NoError(w, err)
 	require.NoError(w, client.Start(context.WithoutCancel(w.Context())))
@@ -182,7 +224,7 @@ func (w *world) reaches(key string, state operations.State) *operations.Entry {
 // have committed exactly once.
 func (w *world) result(key string) (value, rejection string) {
 	w.Helper()
-	rows, err := w.pool.Query(w.Context(), `SELECT value, error FROM results WHERE key = $1`, key)
+	rows, err := w.pool.Query(w.Context(), `SELECT value, error FROM results WHERE key = $1 AND account = $2`, key, w.account)
 	require.NoError(w, err)
 	n := 0
 	_, err = pgx.ForEachRow(rows, []any{&value, &rejection}, func() error { n++; return nil })
@@ -194,7 +236,7 @@ func (w *world) result(key string) (value, rejection string) {
 // paid creates a paid transaction.
 func (w *world) paid(amount int64) *gateway.Transaction {
 	w.Helper()
-	tx, err := w.gw.Client().Transactions.Create(w.Context(), order("", amount))
+	tx, err := w.client().Transactions.Create(w.Context(), order("", amount))
 	require.NoError(w, err)
 	require.NoError(w, w.gw.Transactions.Pay(tx.ID))
 	return tx
@@ -211,7 +253,7 @@ func order(ref string, amount int64) gateway.TransactionParams {
 // refunded returns how much of a transaction the gateway refunded.
 func (w *world) refunded(id string) int64 {
 	w.Helper()
-	tx, err := w.gw.Client().Transactions.Get(w.Context(), id)
+	tx, err := w.client().Transactions.Get(w.Context(), id)
 	require.NoError(w, err)
 	return tx.RefundedAmount
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/gateway-go/gateway"
 	"github.com/go-json-experiment/json"
@@ -34,6 +36,9 @@ type Operation interface {
 	look(ctx context.Context, s *session, before *snapshot) (verdict, error)
 	// decided returns the result of an operation that a person resolved as Applied.
 	decided(ctx context.Context, s *session, before *snapshot, resourceID string) (any, error)
+	// differs says how a resource differs from what the operation creates or
+	// results in; "" if it does not.
+	differs(value any) string
 	// repeat returns how the request can be repeated safely.
 	repeat() repeatability
 }
@@ -85,6 +90,12 @@ type snapshot struct {
 	Settings       *subscriptionSettings `json:"settings,omitzero"` // of a subscription
 }
 
+// reachedBy reports whether a refund that was sent in state s is in the amount
+// that is refunded now.
+func (s *snapshot) reachedBy(now *snapshot) bool {
+	return s.Refund > 0 && now.RefundedAmount >= s.RefundedAmount+s.Refund
+}
+
 // verdict is the conclusion from a read about a request whose response was
 // lost.
 type verdict struct {
@@ -113,6 +124,10 @@ type session struct {
 	refunded int64     // the minimum refunded_amount that the resource can have
 	since    time.Time // when the request in doubt was first sent
 	sent     time.Time // when it was last sent
+
+	search      *search
+	searchUntil time.Time // when a search is left to the next job
+	maxPages    int       // of a search
 }
 
 // read returns the options for a read.
@@ -120,8 +135,7 @@ func (s *session) read() []gateway.RequestOption {
 	return []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(s.timeout)}
 }
 
-// readPages returns the options for reading many pages. Each page is retried:
-// otherwise one failure would discard all the pages before it.
+// readPages returns the options for reading many pages. Each page is retried.
 func (s *session) readPages() []gateway.RequestOption {
 	return []gateway.RequestOption{gateway.AttemptTimeout(s.timeout)}
 }
@@ -150,8 +164,10 @@ func newOperation(kind string, params []byte) (Operation, error) {
 
 func decode[O Operation](params []byte) (Operation, error) {
 	var op O
-	if err := json.Unmarshal(params, &op); err != nil {
-		return nil, fmt.Errorf("operations: the stored operation can't be decoded: %w", err)
+	// Sent without a member that this release does not know, it would be
+	// another operation.
+	if err := json.Unmarshal(params, &op, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("operations: the stored operation can't be decoded, maybe because a newer release inserted it: %w", err)
 	}
 	return op, nil
 }
@@ -194,8 +210,9 @@ func checkIdentity(op Operation, keyField, idField string) error {
 		return invalid(i.kind, keyField, "is required: it identifies the operation, so that a repeat is not sent again")
 	case len(i.key) > maxKey:
 		return invalid(i.kind, keyField, fmt.Sprintf("must have at most %d bytes", maxKey))
-	case strings.ContainsRune(i.key, 0):
-		return invalid(i.kind, keyField, "must not contain the character U+0000")
+	case strings.TrimSpace(i.key) != i.key, strings.ContainsFunc(i.key, unicode.IsControl), !utf8.ValidString(i.key):
+		// "return-17\n" would be another refund than "return-17".
+		return invalid(i.kind, keyField, "must be valid UTF-8 without control characters, and must not begin or end with a space")
 	case idField != "" && (id == "" || len(id) > maxKey || strings.ContainsAny(id, "/\\ \x00") || id == "." || id == ".."):
 		return invalid(i.kind, idField, "is required: pass the id as the gateway returned it")
 	}

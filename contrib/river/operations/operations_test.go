@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -12,14 +13,27 @@ import (
 
 func TestEveryKindOfOperationIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	for name, opts := range map[string][]mockserver.Option{
+		"whole amounts":   nil,
+		"settled in part": {mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testEveryKindOfOperation(t, opts...)
+		})
+	}
+}
+
+func testEveryKindOfOperation(t *testing.T, opts ...mockserver.Option) {
+	t.Helper()
+	w := open(t, nil, opts...)
 	stop := w.work(w.outbox)
 	defer stop()
 	charge := w.paid(1000)
 	client := w.gw.Client()
-	transfer, err := client.Transfers.Create(t.Context(), gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "a@example.com", Amount: 700})
+	transfer, err := client.Transfers.Create(t.Context(), gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "a@example.com", Amount: 1700})
 	require.NoError(t, err)
-	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com", Phone: "11987654321"})
 	require.NoError(t, err)
 	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
 		CustomerID: customer.ID, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth,
@@ -32,7 +46,7 @@ func TestEveryKindOfOperationIsCarriedOutOnce(t *testing.T) {
 		operations.RefundUpTo("refund-2", charge.ID, 450),
 		operations.RefundUpTo("refund-3", charge.ID, 450),
 		operations.Refund{Key: "refund-4", TransactionID: charge.ID, Full: true},
-		operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 900, ExternalRef: "payout-1"},
+		operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 1900, ExternalRef: "payout-1"},
 		operations.CancelTransfer{Key: "cancel-1", TransferID: transfer.ID},
 		operations.CreateSubscription{CustomerID: customer.ID, Amount: 990, Token: "pgct_ok2", Interval: gateway.IntervalMonth, IdempotencyKey: "club-1"},
 		operations.UpdateSubscription{Key: "update-1", SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{

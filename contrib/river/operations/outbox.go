@@ -16,13 +16,14 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
 
-// Queue is the River queue of operations. Pause and resume it with River:
-// QueuePause(ctx, operations.Queue, nil). Operations inserted meanwhile wait.
-const Queue = "gateway_operations"
-
 // Config configures an [Outbox]. Pool and Client are required.
 type Config struct {
-	Pool   *pgxpool.Pool
+	Pool *pgxpool.Pool
+
+	// Client sends the operations. It must name its account with
+	// [gateway.WithAccount]: the outbox has only the operations of this account.
+	// Other outboxes on the same database may have other accounts. The name stays
+	// when the credential is rotated.
 	Client *gateway.Client
 
 	// Schema is the schema of River's tables and of the outbox's; "" means the
@@ -50,6 +51,25 @@ type Config struct {
 	// the gateway is down or rejects the credential; default 5 minutes.
 	MaxBackoff time.Duration
 
+	// MaxSends is how often an operation may be sent without a known outcome;
+	// default 500, which is more than a day with the default MaxBackoff.
+	// Requests that never left the process don't count. At the limit the
+	// resource is read once more; if that shows no effect, the operation is
+	// [Ambiguous], with [EventSendLimit].
+	MaxSends int
+
+	// MaxResends is how often an operation may be sent again after reads showed
+	// that it was not applied; default 10. After that it is [Ambiguous]: reads
+	// that never show the change may be wrong.
+	MaxResends int
+
+	// MaxSearchPages is how many pages of 100 resources are read to find the
+	// resource of a create whose response was lost and whose repeats are
+	// rejected; default 10,000. If the list is longer, the operation is
+	// [Ambiguous]. A search that takes longer than a job is continued by the next
+	// one; see [EventSearching].
+	MaxSearchPages int
+
 	// HandlerAttempts is how often a handler may fail before the operation is
 	// [Dead]; default 20. The gateway is not called again meanwhile.
 	HandlerAttempts int
@@ -66,8 +86,8 @@ type Config struct {
 	Observe func(context.Context, Observation) // metrics; it must not block
 }
 
-// Outbox stores operations and sends them. It is safe for concurrent use once
-// its handlers are registered.
+// Outbox stores the operations of one account and sends them. It is safe for
+// concurrent use once its handlers are registered.
 type Outbox struct {
 	config   Config
 	client   *gateway.Client // as the operations use it
@@ -84,6 +104,9 @@ func New(config Config) (*Outbox, error) {
 	config.SendTimeout = cmp.Or(config.SendTimeout, 30*time.Second)
 	config.SettleAfter = cmp.Or(config.SettleAfter, max(2*time.Minute, 2*config.SendTimeout))
 	config.MaxBackoff = cmp.Or(config.MaxBackoff, 5*time.Minute)
+	config.MaxSends = cmp.Or(config.MaxSends, 500)
+	config.MaxResends = cmp.Or(config.MaxResends, 10)
+	config.MaxSearchPages = cmp.Or(config.MaxSearchPages, 10_000)
 	config.HandlerAttempts = cmp.Or(config.HandlerAttempts, 20)
 	config.HandlerTimeout = cmp.Or(config.HandlerTimeout, 30*time.Second)
 	config.SweepInterval = cmp.Or(config.SweepInterval, 30*time.Second)
@@ -105,7 +128,7 @@ func New(config Config) (*Outbox, error) {
 		return nil, fmt.Errorf("operations: %w", err)
 	}
 	return &Outbox{
-		config: config, client: client, river: inserter, store: newStore(config.Pool, config.Schema),
+		config: config, client: client, river: inserter, store: newStore(config.Pool, config.Schema, client.Account()),
 		handlers: make(map[string]handler),
 	}, nil
 }
@@ -118,36 +141,35 @@ func (c *Config) check() error {
 		return errors.New("operations: Config.Client is required")
 	case c.Schema != "" && !schemaName.MatchString(c.Schema):
 		return errors.New("operations: Config.Schema must consist of letters, digits and underscores")
-	case c.SendTimeout < 0, c.KeyLifetime < 0, c.MaxBackoff < 0, c.HandlerAttempts < 0, c.HandlerTimeout < 0, c.SweepInterval < 0:
+	case c.SendTimeout < 0, c.KeyLifetime < 0, c.MaxBackoff < 0, c.MaxSends < 0, c.MaxResends < 0, c.MaxSearchPages < 0, c.HandlerAttempts < 0, c.HandlerTimeout < 0, c.SweepInterval < 0:
 		return errors.New("operations: Config: durations and counts must not be negative")
 	case c.SettleAfter < 2*c.SendTimeout:
 		return fmt.Errorf("operations: Config.SettleAfter is %s: it must be at least twice SendTimeout (%s), "+
 			"or a request could be applied after it was found missing", c.SettleAfter, c.SendTimeout)
 	}
-	return nil
+	return checkAccount(c.Client)
 }
 
 // Configure adds the outbox to the configuration of a River client that runs
 // its operations: the job types, the queue with 16 workers unless it is
-// already configured, and the periodic sweep.
+// already configured, and the periodic sweep. The outboxes of several accounts can
+// share a River client: call Configure of each.
 //
 // A client with LeaderElectionDisabled runs no periodic jobs, so another
 // client must run them.
 func (o *Outbox) Configure(config *river.Config) error {
-	if config.Workers == nil {
-		config.Workers = river.NewWorkers()
+	all, err := outboxesOf(config)
+	if err != nil {
+		return err
 	}
-	if err := river.AddWorkerSafely(config.Workers, &worker{outbox: o}); err != nil {
-		return fmt.Errorf("operations: %w", err)
-	}
-	if err := river.AddWorkerSafely(config.Workers, &sweeper{outbox: o}); err != nil {
-		return fmt.Errorf("operations: %w", err)
+	if err := all.add(o); err != nil {
+		return err
 	}
 	if config.Queues == nil {
 		config.Queues = make(map[string]river.QueueConfig)
 	}
-	if _, set := config.Queues[Queue]; !set {
-		config.Queues[Queue] = river.QueueConfig{MaxWorkers: 16}
+	if _, set := config.Queues[o.Queue()]; !set {
+		config.Queues[o.Queue()] = river.QueueConfig{MaxWorkers: 16}
 	}
 	if !config.LeaderElectionDisabled {
 		config.PeriodicJobs = append(config.PeriodicJobs, o.sweep())
@@ -158,8 +180,8 @@ func (o *Outbox) Configure(config *river.Config) error {
 // InsertTx stores an operation in your transaction. It is sent after the
 // transaction is committed, and never if it is rolled back.
 //
-// Inserting an operation again with the same key returns the existing one,
-// with Existing set, whatever its state; nothing is sent twice. InsertTx
+// Inserting an operation again with the same key returns the account's existing
+// one, with Existing set, whatever its state; nothing is sent twice. InsertTx
 // returns [ErrKeyReused] if the existing one differs, and
 // [gateway.ErrValidation] if the operation breaks a rule of the gateway: then
 // nothing was stored, and the transaction is still usable.
@@ -169,6 +191,9 @@ func (o *Outbox) InsertTx(ctx context.Context, tx pgx.Tx, op Operation) (*Entry,
 		err = op.Validate()
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := o.store.open(ctx, tx); err != nil {
 		return nil, err
 	}
 	r, err := o.store.insert(ctx, tx, op.identity(), params)
@@ -181,7 +206,7 @@ func (o *Outbox) InsertTx(ctx context.Context, tx pgx.Tx, op Operation) (*Entry,
 // wake inserts the River job that runs an operation. An extra job does
 // nothing, and the sweep replaces a lost one.
 func (o *Outbox) wake(ctx context.Context, tx pgx.Tx, id int64, kind string) error {
-	job, err := o.river.InsertTx(ctx, tx, jobArgs{ID: id, Operation: kind}, nil)
+	job, err := o.river.InsertTx(ctx, tx, jobArgs{ID: id, Operation: kind, Account: o.store.account.Name}, nil)
 	if err != nil {
 		return fmt.Errorf("operations: %w", err)
 	}

@@ -29,11 +29,21 @@ import (
 
 func TestMain(m *testing.M) { storm.Main(m, runWorker) }
 
+// accountSpec is an account that a worker process serves.
+type accountSpec struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
+}
+
+func (a accountSpec) client(base string, opts ...gateway.Option) (*gateway.Client, error) {
+	return gateway.New(base, gateway.BearerToken(a.Key), append([]gateway.Option{gateway.WithAccount(a.Name)}, opts...)...)
+}
+
 // processSpec configures a worker process.
 type processSpec struct {
 	Database    string        `json:"database"`
 	Gateway     string        `json:"gateway"`
-	Key         string        `json:"key"`
+	Accounts    []accountSpec `json:"accounts"`
 	Death       float64       `json:"death"` // the probability of killing itself at each point
 	KeyLifetime time.Duration `json:"key_lifetime"`
 	Naive       bool          `json:"naive"` // run the naive loop instead of the outbox
@@ -47,38 +57,35 @@ func runWorker(ctx context.Context, spec processSpec) error {
 	defer pool.Close()
 	d := &death{probability: spec.Death}
 	d.next = &http.Transport{MaxIdleConnsPerHost: 16}
-	client, err := gateway.New(spec.Gateway, gateway.BearerToken(spec.Key), gateway.WithHTTPClient(&http.Client{Transport: d}))
-	if err != nil {
-		return err
+	var clients []*gateway.Client
+	for _, a := range spec.Accounts {
+		client, err := a.client(spec.Gateway, gateway.WithHTTPClient(&http.Client{Transport: d}))
+		if err != nil {
+			return err
+		}
+		clients = append(clients, client)
 	}
 	if spec.Naive {
-		return naiveLoop(ctx, pool, client, d)
+		return naiveLoop(ctx, pool, clients[0], d)
 	}
-	return outboxWorker(ctx, pool, client, d, spec)
+	return outboxWorker(ctx, pool, clients, d, spec)
 }
 
-func outboxWorker(ctx context.Context, pool *pgxpool.Pool, client *gateway.Client, d *death, spec processSpec) error {
-	outbox, err := operations.New(operations.Config{
-		Pool: pool, Client: client, Logger: quiet, KeyLifetime: spec.KeyLifetime,
-		SendTimeout: stormSendTimeout, SettleAfter: 3 * stormSendTimeout, HandlerTimeout: 3 * time.Second,
-		MaxBackoff: time.Second, SweepInterval: 2 * time.Second,
-	})
-	if err != nil {
-		return err
-	}
-	write(outbox, d, func(v *gateway.Transaction) string { return v.ID }, operations.OnResult[operations.CreateTransaction])
-	write(outbox, d, func(v *gateway.Refund) string { return fmt.Sprint(v.AmountRefunded) }, operations.OnResult[operations.Refund])
-	write(outbox, d, func(v *gateway.Transfer) string { return v.ID }, operations.OnResult[operations.CreateTransfer])
-	write(outbox, d, func(v *gateway.Transfer) string { return string(v.Status) }, operations.OnResult[operations.CancelTransfer])
-	write(outbox, d, func(v *gateway.Subscription) string { return v.ID }, operations.OnResult[operations.CreateSubscription])
-	write(outbox, d, func(v *gateway.Subscription) string { return string(v.FailurePolicy) }, operations.OnResult[operations.UpdateSubscription])
-	write(outbox, d, func(v *gateway.Subscription) string { return string(v.Status) }, operations.OnResult[operations.CancelSubscription])
+// outboxWorker runs the outboxes of all its accounts in one River client.
+func outboxWorker(ctx context.Context, pool *pgxpool.Pool, clients []*gateway.Client, d *death, spec processSpec) error {
 	config := &river.Config{
 		Logger: quiet, TestOnly: true, FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 100 * time.Millisecond,
-		Queues: map[string]river.QueueConfig{operations.Queue: {MaxWorkers: 24}},
+		Queues: make(map[string]river.QueueConfig),
 	}
-	if err := outbox.Configure(config); err != nil {
-		return err
+	for _, client := range clients {
+		outbox, err := newOutbox(pool, client, d, spec)
+		if err != nil {
+			return err
+		}
+		config.Queues[outbox.Queue()] = river.QueueConfig{MaxWorkers: 24 / len(clients)}
+		if err := outbox.Configure(config); err != nil {
+			return err
+		}
 	}
 	riverClient, err := river.NewClient(riverpgxv5.New(pool), config)
 	if err != nil {
@@ -91,6 +98,25 @@ func outboxWorker(ctx context.Context, pool *pgxpool.Pool, client *gateway.Clien
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	return riverClient.Stop(end)
+}
+
+func newOutbox(pool *pgxpool.Pool, client *gateway.Client, d *death, spec processSpec) (*operations.Outbox, error) {
+	outbox, err := operations.New(operations.Config{
+		Pool: pool, Client: client, Logger: quiet, KeyLifetime: spec.KeyLifetime,
+		SendTimeout: stormSendTimeout, SettleAfter: 3 * stormSendTimeout, HandlerTimeout: 3 * time.Second,
+		MaxBackoff: time.Second, SweepInterval: 2 * time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	write(outbox, d, func(v *gateway.Transaction) string { return v.ID }, operations.OnResult[operations.CreateTransaction])
+	write(outbox, d, func(v *gateway.Refund) string { return fmt.Sprint(v.AmountRefunded) }, operations.OnResult[operations.Refund])
+	write(outbox, d, func(v *gateway.Transfer) string { return v.ID }, operations.OnResult[operations.CreateTransfer])
+	write(outbox, d, func(v *gateway.Transfer) string { return string(v.Status) }, operations.OnResult[operations.CancelTransfer])
+	write(outbox, d, func(v *gateway.Subscription) string { return v.ID }, operations.OnResult[operations.CreateSubscription])
+	write(outbox, d, func(v *gateway.Subscription) string { return string(v.FailurePolicy) }, operations.OnResult[operations.UpdateSubscription])
+	write(outbox, d, func(v *gateway.Subscription) string { return string(v.Status) }, operations.OnResult[operations.CancelSubscription])
+	return outbox, nil
 }
 
 // write registers a handler that stores its result and may kill its process
@@ -106,7 +132,8 @@ func write[O operations.Returning[R], R any](
 		} else {
 			text = value(r.Value)
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value) VALUES ($1, $2, $3, $4)`, r.Entry.Kind, r.Entry.Key, rejection, text)
+		_, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value, account) VALUES ($1, $2, $3, $4, $5)`,
+			r.Entry.Kind, r.Entry.Key, rejection, text, r.Entry.Account)
 		d.at("before the commit")
 		return err
 	})
@@ -143,32 +170,32 @@ type fleet struct {
 	watchers sync.WaitGroup
 
 	mu    sync.Mutex
-	spec  processSpec
-	cmds  map[*exec.Cmd]bool
+	specs []processSpec     // of each process
+	cmds  map[*exec.Cmd]int // the process's index
 	ended bool
 	kills map[string]int // by the point of death
 }
 
-func startFleet(t *testing.T, n int, spec processSpec) *fleet {
+func startFleet(t *testing.T, specs []processSpec) *fleet {
 	t.Helper()
-	f := &fleet{t: t, spec: spec, cmds: make(map[*exec.Cmd]bool), kills: make(map[string]int)}
-	for range n {
-		require.NoError(t, f.start())
+	f := &fleet{t: t, specs: specs, cmds: make(map[*exec.Cmd]int), kills: make(map[string]int)}
+	for i := range specs {
+		require.NoError(t, f.start(i))
 	}
 	return f
 }
 
-func (f *fleet) start() error {
+func (f *fleet) start(i int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
 		return nil
 	}
-	cmd, out, err := storm.StartProcess(f.spec)
+	cmd, out, err := storm.StartProcess(f.specs[i])
 	if err != nil {
 		return err
 	}
-	f.cmds[cmd] = true
+	f.cmds[cmd] = i
 	f.watchers.Go(func() { f.watch(cmd, out) })
 	return nil
 }
@@ -179,6 +206,7 @@ func (f *fleet) watch(cmd *exec.Cmd, out io.Reader) {
 	err := cmd.Wait()
 	killed := storm.WasKilled(err)
 	f.mu.Lock()
+	i := f.cmds[cmd]
 	delete(f.cmds, cmd)
 	stopped := f.ended && storm.EndedBy(err, syscall.SIGTERM) // before it handled the signal
 	if killed {
@@ -191,7 +219,7 @@ func (f *fleet) watch(cmd *exec.Cmd, out io.Reader) {
 	f.mu.Unlock()
 	switch {
 	case killed:
-		assert.NoError(f.t, f.start())
+		assert.NoError(f.t, f.start(i))
 	case !stopped:
 		assert.NoError(f.t, err, "a worker must exit only on request")
 	}
@@ -210,7 +238,9 @@ func (f *fleet) killOne() {
 // calm restarts all processes with the killing disabled.
 func (f *fleet) calm() {
 	f.mu.Lock()
-	f.spec.Death = 0
+	for i := range f.specs {
+		f.specs[i].Death = 0
+	}
 	for cmd := range f.cmds {
 		_ = cmd.Process.Kill()
 	}

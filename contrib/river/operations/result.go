@@ -1,9 +1,14 @@
 package operations
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/gateway-go/gateway"
 	"github.com/go-json-experiment/json"
@@ -122,7 +127,7 @@ func kindOf(err error) string {
 // rejectionOf returns err as a rejection, or nil if it is not conclusive.
 func rejectionOf(err error) *RejectedError {
 	r := &RejectedError{Kind: kindOf(err)}
-	if r.Kind == "" {
+	if r.Kind == "" || !byGateway(err) {
 		return nil
 	}
 	r.Text = err.Error()
@@ -140,23 +145,77 @@ func rejectionOf(err error) *RejectedError {
 // unknown.
 func rejectionIn(err error) *RejectedError {
 	e, ok := errors.AsType[*gateway.Error](err)
-	if !ok {
+	if !ok || !byGateway(err) {
 		return nil
 	}
 	r := &RejectedError{Text: e.Error(), StatusCode: e.StatusCode, Code: e.Code, Fields: e.Fields, RequestID: e.RequestID, ResourceID: e.ResourceID}
 	switch status := e.StatusCode; {
 	case status == 404:
 		r.Kind = "not_found"
-	case status == 409, status == 412:
+	case status == 409:
 		r.Kind = "conflict"
 	case status == 410:
 		r.Kind = "retired"
 	case status == 0 && len(e.Fields) > 0: // by the client, whose rules are stricter than those of the release that inserted it
 		r.Kind = "validation"
-	case status == 401, status == 403, status == 408, status == 429, status < 400, status > 499:
-		return nil
-	default:
+	case status == 400, status == 422:
 		r.Kind = "validation"
+	default:
+		return nil
 	}
 	return r
+}
+
+// byGateway reports whether the gateway itself, or the client before it sent
+// anything, rejected the call. A proxy's page says nothing about the operation,
+// and a key that is in use says that a request with it is.
+func byGateway(err error) bool {
+	e, ok := errors.AsType[*gateway.Error](err)
+	if !ok {
+		return errors.Is(err, gateway.ErrValidation) || errors.Is(err, ErrAbandoned)
+	}
+	if e.StatusCode == 0 {
+		return true
+	}
+	inside, formatted := readRejection(e.Body)
+	status := e.StatusCode
+	if status < 300 { // with "success": false
+		status = inside
+	}
+	switch status {
+	case 400, 404, 409, 410, 422:
+		return formatted && !strings.HasPrefix(strings.ToUpper(e.Code), "IDEMPOTENCY_KEY")
+	}
+	return false
+}
+
+// readRejection reports whether a body has one of the gateway's formats for
+// errors, and the status that it contains. "message", "error" and "status" alone
+// are what proxies send too.
+func readRejection(body []byte) (status int, formatted bool) {
+	dec := jsontext.NewDecoder(bytes.NewReader(body), lenient())
+	if dec.PeekKind() != '{' {
+		return 0, false
+	}
+	_, _ = dec.ReadToken()
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			break
+		}
+		member, kind := name.String(), dec.PeekKind()
+		value, err := dec.ReadValue()
+		switch {
+		case err != nil: // the body may have been cut
+			return status, formatted
+		case member == "status" && kind == '0':
+			status, _ = strconv.Atoi(string(value))
+		case member == "error" && kind == '{':
+			inside, ok := readRejection(value)
+			status, formatted = cmp.Or(status, inside), formatted || ok
+		case slices.Contains([]string{"type", "title", "code", "errors", "validation_errors", "success"}, member):
+			formatted = true
+		}
+	}
+	return status, formatted
 }

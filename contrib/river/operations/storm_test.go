@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -28,7 +29,8 @@ const (
 	stormProcesses   = 4
 )
 
-// Workers on one database carry out operations of every kind. Meanwhile the mock
+// Workers on one database carry out operations of every kind for two accounts, with
+// the same keys: some workers serve both accounts, some only one. Meanwhile the mock
 // gateway injects every fault, the workers are killed before the request, after
 // it, after the response and before the commit, and an operator refunds by
 // hand. The gateway's own books must show each operation once, and the
@@ -41,6 +43,7 @@ func TestKilledWorkersNeverMoveMoneyTwice(t *testing.T) {
 			s := newStorm(t, dialect == "live", false)
 			s.run()
 			s.check()
+			s.other.check()
 		})
 	}
 }
@@ -61,6 +64,8 @@ type outboxStorm struct {
 	*testing.T
 
 	gw     *mockserver.Server
+	other  *outboxStorm    // the other account's; nil for it and for the naive loop
+	name   string          // of the account
 	client *gateway.Client // the test's own, without faults
 	pool   *pgxpool.Pool
 	outbox *operations.Outbox
@@ -91,58 +96,108 @@ func newStorm(t *testing.T, live, naive bool) *outboxStorm {
 		mockserver.WithMemoryLimit(8<<30), mockserver.WithOpeningBalance(1<<40))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.gw.Close() })
-	s.client = s.gw.Client()
 	s.spec.Naive = naive
-	s.spec.Key = s.gw.Key()
 	s.spec.Database = s.pool.Config().ConnString()
 	s.spec.Gateway, err = s.gw.Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	s.outbox, err = operations.New(operations.Config{Pool: s.pool, Client: s.client, Logger: quiet})
-	require.NoError(t, err)
-	require.NoError(t, s.outbox.Migrate(t.Context()))
+	s.open(accountSpec{Name: "shop", Key: s.gw.Key()})
 	if naive {
 		_, err = s.pool.Exec(t.Context(), `CREATE TABLE todo (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int NOT NULL, state text NOT NULL DEFAULT 'new',
 			attempts int NOT NULL DEFAULT 0, due timestamptz NOT NULL DEFAULT now(), kind text NOT NULL, key text NOT NULL, op jsonb NOT NULL)`)
 		require.NoError(t, err)
+		return s
 	}
+	s.other = &outboxStorm{T: t, gw: s.gw, pool: s.pool, spec: s.spec, journal: s.journal, byHand: make(map[string]int64), byHandAt: make(map[string][]time.Time)}
+	s.other.open(accountSpec{Name: "Shop.2", Key: "sk_test_other"})
 	return s
+}
+
+// open opens the account's outbox for inserting. Its client has the address that
+// the workers use, and no faults.
+func (s *outboxStorm) open(account accountSpec) {
+	s.name, s.spec.Accounts = account.Name, []accountSpec{account}
+	var err error
+	s.client, err = account.client(s.spec.Gateway, gateway.WithHTTPClient(&http.Client{Transport: s.gw.Transport()}))
+	require.NoError(s, err)
+	s.outbox, err = operations.New(operations.Config{Pool: s.pool, Client: s.client, Logger: quiet})
+	require.NoError(s, err)
+	require.NoError(s, s.outbox.Migrate(s.Context()))
+}
+
+// accounts returns the storms of all accounts.
+func (s *outboxStorm) accounts() []*outboxStorm {
+	if s.other == nil {
+		return []*outboxStorm{s}
+	}
+	return []*outboxStorm{s, s.other}
+}
+
+// specs returns the worker processes: every third one serves both accounts, and the
+// others one each.
+func (s *outboxStorm) specs() []processSpec {
+	specs := make([]processSpec, stormProcesses)
+	for i := range specs {
+		specs[i] = s.spec
+		if s.other == nil {
+			continue
+		}
+		switch both := append(slices.Clone(s.spec.Accounts), s.other.spec.Accounts...); i % 3 {
+		case 0:
+			specs[i].Accounts = both
+		case 1:
+			specs[i].Accounts = both[:1]
+		case 2:
+			specs[i].Accounts = both[1:]
+		}
+	}
+	return specs
 }
 
 func (s *outboxStorm) run() {
 	n := storm.Number(s.T, "OPERATIONS", 600)
 	kills := storm.Number(s.T, "KILLS", max(12, min(n/20, 1000)))
-	s.prepare(n)
-	s.spec.Death = float64(kills) / (3 * float64(len(s.ops)))
+	accounts, total := s.accounts(), 0
+	for _, a := range accounts {
+		a.prepare(n / len(accounts))
+		total += len(a.ops)
+	}
+	s.gw.Requests.Clear()
+	s.spec.Death = float64(kills) / (3 * float64(total))
 	s.addFaults()
-	s.fleet = startFleet(s.T, stormProcesses, s.spec)
+	s.fleet = startFleet(s.T, s.specs())
 	began := time.Now()
-	ctx, stopOperator := context.WithCancel(s.Context())
-	var operator sync.WaitGroup
-	operator.Go(func() { s.refundByHand(ctx) })
+	ctx, stopOperators := context.WithCancel(s.Context())
+	var operators sync.WaitGroup
 	journaled, stopJournal := context.WithCancel(s.Context())
-	var journal sync.WaitGroup
+	var journal, inserts sync.WaitGroup
 	journal.Go(func() { s.keepJournal(journaled) })
-	s.insert()
+	for _, a := range accounts {
+		operators.Go(func() { a.refundByHand(ctx) })
+		inserts.Go(a.insert)
+	}
+	inserts.Wait()
 	s.inserted = time.Since(began)
-	fmt.Println(s.Name(), "inserted", len(s.ops), "operations in", s.inserted)
+	fmt.Println(s.Name(), "inserted", total, "operations in", s.inserted)
 	// Kill workers until there were enough kills and most operations are done.
 	s.wait("most operations are done", func() bool {
-		total, _ := s.fleet.killed()
+		killed, _ := s.fleet.killed()
 		left := s.left()
-		if total < kills && left < len(s.ops)/5 {
+		if killed < kills && left < total/5 {
 			s.fleet.killOne()
 		}
-		return left < len(s.ops)/20+1
+		return left < total/20+1
 	})
-	for total, _ := s.fleet.killed(); total < kills; total, _ = s.fleet.killed() {
+	for killed, _ := s.fleet.killed(); killed < kills; killed, _ = s.fleet.killed() {
 		s.fleet.killOne()
 		time.Sleep(100 * time.Millisecond)
 	}
-	stopOperator()
-	operator.Wait()
+	stopOperators()
+	operators.Wait()
 	s.fleet.calm()
 	s.wait("everything is done", func() bool { return s.left() == 0 })
-	s.took = time.Since(began)
+	for _, a := range accounts {
+		a.fleet, a.inserted, a.took = s.fleet, s.inserted, time.Since(began)
+	}
 	s.gw.Faults.Clear()
 	s.fleet.stop()
 	stopJournal()
@@ -174,6 +229,9 @@ func (s *outboxStorm) addFaults() {
 		mockserver.Status(429), mockserver.Status(429).RetryAfter(time.Second), mockserver.Status(401), mockserver.Status(403),
 		mockserver.Status(422).Code("TOKEN_ALREADY_USED"), mockserver.Status(409).CodedBody(), mockserver.UnknownEnum(), mockserver.ExtraField(),
 		mockserver.Latency(300 * time.Millisecond),
+		// Something in front of the gateway responds after the gateway applied it.
+		mockserver.Status(429).Applied(), mockserver.Status(401).Applied(), mockserver.Status(403).Applied(),
+		mockserver.Status(404).Applied().NoBody(), mockserver.Status(409).Applied().NoBody(), mockserver.Status(499).Applied().NoBody(),
 	}
 	for _, op := range []string{
 		"transactions.create", "transactions.refund", "transfers.create", "transfers.cancel",
@@ -187,6 +245,7 @@ func (s *outboxStorm) addFaults() {
 		for _, f := range []mockserver.Fault{
 			mockserver.Status(500), mockserver.ResetBefore(), mockserver.BadJSON(), mockserver.Truncate(), mockserver.EmptyBody(),
 			mockserver.HangUntilTimeout(), mockserver.Status(429), mockserver.UnknownEnum(), mockserver.ExtraField(), mockserver.Status(404),
+			mockserver.Status(404).NoBody(),
 		} {
 			require.NoError(s, s.gw.Faults.Add(f.On(op).Probability(0.004)))
 		}
@@ -229,7 +288,6 @@ func (s *outboxStorm) prepare(n int) {
 		)
 	}
 	s.ops = s.ops[:n]
-	s.gw.Requests.Clear()
 }
 
 // refunds creates a paid charge of 1000 cents and returns the refunds of it.

@@ -1,14 +1,17 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/go-json-experiment/json"
 )
 
@@ -48,21 +51,34 @@ func (c CreateSubscription) send(ctx context.Context, s *session, _ *snapshot) (
 // look searches for a subscription that the request may have created. Responses do
 // not include the idempotency key, so an equal subscription may come from
 // another request.
-func (c CreateSubscription) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
-	var newest time.Time
-	for sub, err := range s.client.Subscriptions.All(ctx, gateway.SubscriptionListParams{Limit: 100}, s.readPages()...) {
-		if err != nil {
-			return verdict{}, err
-		}
-		if s.tooOld(&newest, sub.CreatedAt.Time) {
-			break
-		}
-		if strings.EqualFold(sub.CustomerID, c.CustomerID) && sub.Amount == c.Amount && sub.Interval == c.Interval {
-			return verdict{finding: unclear, why: "a repeat of the request was rejected, and the subscription " + sub.ID +
-				" of the customer looks like this one, but may come from another request"}, nil
-		}
+func (c CreateSubscription) look(ctx context.Context, s *session, _ *snapshot) (v verdict, err error) {
+	pages := func(ctx context.Context, cursor string) iter.Seq2[*gateway.Page[gateway.Subscription], error] {
+		return s.client.Subscriptions.Pages(ctx, gateway.SubscriptionListParams{Limit: spec.MaxPageSize, Cursor: cursor}, s.readPages()...)
 	}
-	return verdict{finding: notApplied}, nil
+	err = searchList(ctx, s, pages, func(sub *gateway.Subscription) (bool, error) {
+		if s.tooOld(sub.CreatedAt.Time) {
+			return true, nil
+		}
+		if c.differs(sub) != "" {
+			return false, nil
+		}
+		v = verdict{finding: unclear, why: "a repeat of the request was rejected, and the subscription " + sub.ID +
+			" of the customer looks like this one, but may come from another request"}
+		return true, nil
+	})
+	return v, err
+}
+
+func (c CreateSubscription) differs(value any) string {
+	sub, ok := value.(*gateway.Subscription)
+	if !ok || !strings.EqualFold(sub.CustomerID, c.CustomerID) || sub.Amount != c.Amount || sub.Interval != c.Interval {
+		return "the subscription has another customer, amount or interval"
+	}
+	method := cmp.Or(c.PaymentMethod, gateway.SubscriptionCreditCard)
+	if cmp.Or(sub.IntervalCount, 1) != max(c.IntervalCount, 1) || cmp.Or(sub.PaymentMethod, method) != method {
+		return "the subscription has another interval count or payment method"
+	}
+	return ""
 }
 
 func (CreateSubscription) decided(ctx context.Context, s *session, _ *snapshot, id string) (any, error) {
@@ -102,7 +118,25 @@ type subscriptionSettings struct {
 
 func settingsOf(s *gateway.Subscription) (*subscriptionSettings, error) {
 	settings := &subscriptionSettings{FailurePolicy: s.FailurePolicy, RetryOffsetsDays: s.RetryOffsetsDays}
-	return settings, replace(&settings.Metadata, s.Metadata)
+	err := replace(&settings.Metadata, s.Metadata)
+	settings.Metadata = own(settings.Metadata)
+	return settings, err
+}
+
+// own returns a subscription's metadata without the member in which live gateways
+// report the mandate of a Pix Automatico. An empty object is nil.
+func own(metadata any) any {
+	const mandate = "provider_recurring"
+	members, ok := metadata.(map[string]any)
+	if !ok {
+		return metadata
+	}
+	members = maps.Clone(members)
+	delete(members, mandate)
+	if len(members) == 0 {
+		return nil
+	}
+	return members
 }
 
 // after returns the settings with the update applied.
@@ -114,7 +148,9 @@ func (u UpdateSubscription) after(s subscriptionSettings) (subscriptionSettings,
 		s.RetryOffsetsDays = u.Params.RetryOffsetsDays
 	}
 	if metadata, set := u.Params.Metadata.Get(); set {
-		return s, replace(&s.Metadata, metadata)
+		err := replace(&s.Metadata, metadata)
+		s.Metadata = own(s.Metadata)
+		return s, err
 	}
 	if u.Params.Metadata.IsNull() {
 		s.Metadata = nil
@@ -179,6 +215,21 @@ func (u UpdateSubscription) look(ctx context.Context, s *session, before *snapsh
 	return verdict{finding: unclear, why: "someone else updated the subscription meanwhile: it matches neither its earlier settings nor those of this update"}, nil
 }
 
+func (u UpdateSubscription) differs(value any) string {
+	sub, ok := value.(*gateway.Subscription)
+	if !ok {
+		return "it is no subscription"
+	}
+	now, err := settingsOf(sub)
+	if err != nil {
+		return err.Error()
+	}
+	if wanted, err := u.after(*now); err != nil || u.changes(&wanted, now) {
+		return "the subscription does not have the settings of the update"
+	}
+	return ""
+}
+
 func (u UpdateSubscription) decided(ctx context.Context, s *session, _ *snapshot, _ string) (any, error) {
 	return s.client.Subscriptions.Get(ctx, u.SubscriptionID, s.read()...)
 }
@@ -234,6 +285,13 @@ func (c CancelSubscription) look(ctx context.Context, s *session, _ *snapshot) (
 		return verdict{finding: applied, result: sub}, nil
 	}
 	return verdict{finding: notApplied}, nil
+}
+
+func (CancelSubscription) differs(value any) string {
+	if sub, ok := value.(*gateway.Subscription); !ok || !canceled(sub) {
+		return "the subscription is not canceled"
+	}
+	return ""
 }
 
 func (c CancelSubscription) decided(ctx context.Context, s *session, _ *snapshot, _ string) (any, error) {

@@ -1,12 +1,15 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 const (
@@ -50,34 +53,61 @@ const (
 	usualSkew = 10 * time.Second // how far the two usually differ
 )
 
-// look reads the seconds around the requests first: on a busy account, reading
-// everything since then may exceed the job's time limit.
+// look searches the seconds around the requests first: on a busy account, everything
+// since then may be thousands of pages.
 func (c CreateTransaction) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
-	found, err := c.find(ctx, s, gateway.FindOptions{Since: s.since.Add(-usualSkew), Until: s.sent.Add(s.timeout + usualSkew)})
-	if searched(err) {
-		found, err = c.find(ctx, s, gateway.FindOptions{Since: s.since.Add(-clockSkew)})
+	if !s.search.Wide {
+		v, err := c.find(ctx, s, gateway.TransactionListParams{From: s.since.Add(-usualSkew), To: s.sent.Add(s.timeout + usualSkew)})
+		if err != nil || v.finding != notApplied {
+			return v, err
+		}
+		s.search.Wide, s.search.Cursor = true, ""
 	}
+	return c.find(ctx, s, gateway.TransactionListParams{From: s.since.Add(-clockSkew)})
+}
+
+// find searches a list. A 404 for a transaction in it does not mean that there is
+// none: it may come from a proxy, or from a replica that lags behind the list.
+func (c CreateTransaction) find(ctx context.Context, s *session, list gateway.TransactionListParams) (v verdict, err error) {
+	pages := func(ctx context.Context, cursor string) iter.Seq2[*gateway.Page[gateway.TransactionSummary], error] {
+		list.Limit, list.Cursor = spec.MaxPageSize, cursor
+		return s.client.Transactions.Pages(ctx, list, s.readPages()...)
+	}
+	err = searchList(ctx, s, pages, func(listed *gateway.TransactionSummary) (bool, error) {
+		if listed.ExternalRef != c.ExternalRef {
+			s.search.Oldest = listed.CreatedAt.Time
+			return false, nil
+		}
+		t, err := s.client.Transactions.Get(ctx, listed.ID, s.read()...)
+		if err != nil {
+			return true, err
+		}
+		v = verdict{finding: applied, result: t}
+		if why := c.differs(t); why != "" {
+			v = verdict{finding: unclear, why: why}
+		}
+		return true, nil
+	})
+	return v, err
+}
+
+// differs compares what was charged: a gateway may report the settled amount in
+// amount.
+func (c CreateTransaction) differs(value any) string {
+	t, ok := value.(*gateway.Transaction)
 	switch {
-	case searched(err):
-		return verdict{finding: notApplied}, nil
-	case err != nil:
-		return verdict{}, err
-	case found.Amount != c.Amount || found.Method != c.Method:
-		return verdict{finding: unclear, why: "the transaction " + found.ID + " has the reference but another amount or method"}, nil
+	case !ok:
+		return "it is no transaction"
+	case t.ExternalRef != "" && t.ExternalRef != c.ExternalRef:
+		return "the transaction " + t.ID + " has another reference"
+	case !t.AmountIs(c.Amount):
+		return "the transaction " + t.ID + " has the reference but another amount"
+	case t.Method != c.Method:
+		return "the transaction " + t.ID + " has the reference but another method"
+	case t.Currency != "" && t.Currency != cmp.Or(c.Currency, gateway.BRL):
+		return "the transaction " + t.ID + " has the reference but another currency"
 	}
-	return verdict{finding: applied, result: found}, nil
-}
-
-func (c CreateTransaction) find(ctx context.Context, s *session, o gateway.FindOptions) (*gateway.Transaction, error) {
-	return s.client.Transactions.FindByExternalRef(ctx, c.ExternalRef, o, s.readPages()...)
-}
-
-// searched reports whether err means that the whole list was read and no
-// transaction has the reference. A 404 from the gateway does not mean that: it
-// may come from a proxy, or from a replica that lags behind the list.
-func searched(err error) bool {
-	e, ok := errors.AsType[*gateway.Error](err)
-	return ok && e.StatusCode == 0 && errors.Is(err, gateway.ErrNotFound)
+	return ""
 }
 
 func (CreateTransaction) decided(ctx context.Context, s *session, _ *snapshot, id string) (any, error) {
@@ -205,6 +235,10 @@ func (r Refund) look(ctx context.Context, s *session, before *snapshot) (verdict
 	}
 	return verdict{finding: applied, result: before.refund(t, before.Refund)}, nil
 }
+
+// differs has nothing to compare: decided rejects a transaction of which less was
+// refunded.
+func (Refund) differs(any) string { return "" }
 
 func (r Refund) decided(ctx context.Context, s *session, before *snapshot, _ string) (any, error) {
 	t, err := r.fresh(ctx, s, before.RefundedAmount+before.Refund)

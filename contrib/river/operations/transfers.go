@@ -3,9 +3,10 @@ package operations
 import (
 	"context"
 	"errors"
-	"time"
+	"iter"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 const (
@@ -41,32 +42,41 @@ func (c CreateTransfer) send(ctx context.Context, s *session, _ *snapshot) (any,
 	return s.client.Transfers.Create(ctx, gateway.TransferParams(c), s.options...)
 }
 
-func (c CreateTransfer) look(ctx context.Context, s *session, _ *snapshot) (verdict, error) {
-	var newest time.Time
-	for t, err := range s.client.Transfers.All(ctx, gateway.TransferListParams{Limit: 100}, s.readPages()...) {
-		switch {
-		case err != nil:
-			return verdict{}, err
-		case t.ExternalRef == c.ExternalRef && t.Amount == c.Amount && t.PixKeyType == c.PixKeyType:
-			return verdict{finding: applied, result: t}, nil
-		case t.ExternalRef == c.ExternalRef:
-			return verdict{finding: unclear, why: "the transfer " + t.ID + " has the reference but another amount or key"}, nil
-		}
-		if s.tooOld(&newest, t.CreatedAt.Time) {
-			break
-		}
+func (c CreateTransfer) look(ctx context.Context, s *session, _ *snapshot) (v verdict, err error) {
+	pages := func(ctx context.Context, cursor string) iter.Seq2[*gateway.Page[gateway.Transfer], error] {
+		return s.client.Transfers.Pages(ctx, gateway.TransferListParams{Limit: spec.MaxPageSize, Cursor: cursor}, s.readPages()...)
 	}
-	return verdict{finding: notApplied}, nil
+	err = searchList(ctx, s, pages, func(t *gateway.Transfer) (bool, error) {
+		if t.ExternalRef != c.ExternalRef {
+			return s.tooOld(t.CreatedAt.Time), nil
+		}
+		v = verdict{finding: applied, result: t}
+		if why := c.differs(t); why != "" {
+			v = verdict{finding: unclear, why: why}
+		}
+		return true, nil
+	})
+	return v, err
 }
 
-// tooOld reports whether an item of a list, newest first, was created long
-// before the request in doubt was sent. Ages are relative to the newest item,
-// so that the gateway's clock and this one need not agree.
-func (s *session) tooOld(newest *time.Time, created time.Time) bool {
-	if newest.IsZero() {
-		*newest = created
+// differs compares the Pix keys in one format: the gateway may return a key
+// without punctuation, or with a country code.
+func (c CreateTransfer) differs(value any) string {
+	t, ok := value.(*gateway.Transfer)
+	if !ok {
+		return "it is no transfer"
 	}
-	return newest.Sub(created) > time.Since(s.since)+clockSkew
+	requested, _ := spec.NormalPixKey(string(c.PixKeyType), string(c.PixKeyValue))
+	returned, _ := spec.NormalPixKey(string(c.PixKeyType), string(t.PixKey))
+	switch {
+	case t.ExternalRef != "" && t.ExternalRef != c.ExternalRef:
+		return "the transfer " + t.ID + " has another reference"
+	case t.Amount != c.Amount:
+		return "the transfer " + t.ID + " has the reference but another amount"
+	case t.PixKeyType != "" && t.PixKeyType != c.PixKeyType, t.PixKey != "" && returned != requested:
+		return "the transfer " + t.ID + " has the reference but pays to another Pix key"
+	}
+	return ""
 }
 
 func (CreateTransfer) decided(ctx context.Context, s *session, _ *snapshot, id string) (any, error) {
@@ -121,6 +131,13 @@ func (c CancelTransfer) look(ctx context.Context, s *session, _ *snapshot) (verd
 		return verdict{finding: applied, result: t}, nil
 	}
 	return verdict{finding: notApplied}, nil
+}
+
+func (CancelTransfer) differs(value any) string {
+	if t, ok := value.(*gateway.Transfer); !ok || t.Status != gateway.TransferCancelled {
+		return "the transfer is not cancelled"
+	}
+	return ""
 }
 
 func (c CancelTransfer) decided(ctx context.Context, s *session, _ *snapshot, _ string) (any, error) {

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const secret = "whsec_1";
+const secret = "whsec_test_1";
 let gateway: ChildProcess, dir: string, url: string;
 
 before(async () => {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/explore/inbox"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
@@ -68,7 +70,7 @@ func scenarios(t *testing.T) []inbox.Scenario {
 // that a forged event is never handled.
 func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	t.Parallel()
-	limits := inbox.Limits{Turns: 2, Crashes: 1, Expiries: 1}
+	limits := inbox.Limits{Turns: 2, Crashes: 1, Expiries: 1, Failures: 1}
 	if os.Getenv("FULL_SIZE") != "" {
 		limits.Turns = 3
 	}
@@ -99,6 +101,8 @@ func (b broken) Store() webhook.Store { return b.around(b.World.Store()) }
 // forgetful treats every delivery as a new event.
 type forgetful struct{ webhook.Store }
 
+func (s forgetful) For(a gateway.Account) webhook.Store { return forgetful{s.Store.For(a)} }
+
 func (s forgetful) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
 	rec.Key += webhooktest.NewID()
 	return s.Store.Put(ctx, rec)
@@ -106,6 +110,8 @@ func (s forgetful) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, 
 
 // hasty marks an event as done when it is claimed.
 type hasty struct{ webhook.Store }
+
+func (s hasty) For(a gateway.Account) webhook.Store { return hasty{s.Store.For(a)} }
 
 func (s hasty) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
 	claims, err := s.Store.Next(ctx, limit, lease)
@@ -120,24 +126,34 @@ func (s hasty) Complete(context.Context, *webhook.Claim) error { return nil }
 // endless is a store whose leases never expire.
 type endless struct{ webhook.Store }
 
+func (s endless) For(a gateway.Account) webhook.Store { return endless{s.Store.For(a)} }
+
 func (s endless) Next(ctx context.Context, limit int, _ time.Duration) ([]*webhook.Claim, error) {
 	return s.Store.Next(ctx, limit, 1000*time.Hour)
 }
+
+// oneAccount is a store that does not distinguish accounts.
+type oneAccount struct{ webhook.Store }
+
+func (s oneAccount) For(gateway.Account) webhook.Store { return s }
 
 // TestEverySeededDefectOfAStoreIsFound shows that the properties can fail.
 func TestEverySeededDefectOfAStoreIsFound(t *testing.T) {
 	t.Parallel()
 	list := scenarios(t)
 	for _, defect := range []struct {
-		finds  string
-		around func(webhook.Store) webhook.Store
+		finds    string
+		around   func(webhook.Store) webhook.Store
+		scenario string
 	}{
-		{"was written 2 times", func(s webhook.Store) webhook.Store { return forgetful{s} }},
-		{"an acknowledged event was lost", func(s webhook.Store) webhook.Store { return hasty{s} }},
-		{"the inbox is not empty", func(s webhook.Store) webhook.Store { return endless{s} }},
+		{"was written 2 times", func(s webhook.Store) webhook.Store { return forgetful{s} }, list[0].Name},
+		{"an acknowledged event was lost", func(s webhook.Store) webhook.Store { return hasty{s} }, list[0].Name},
+		{"is not empty", func(s webhook.Store) webhook.Store { return endless{s} }, list[0].Name},
+		{"an acknowledged event was lost", func(s webhook.Store) webhook.Store { return oneAccount{s} }, "the same events of two accounts"},
 	} {
 		limits := inbox.Limits{Turns: 1, Crashes: 1}
-		_, counterExample := inbox.Explore(t.Context(), list[0], limits, func() inbox.World { return broken{newMemory(), defect.around} })
+		scenario := list[slices.IndexFunc(list, func(s inbox.Scenario) bool { return s.Name == defect.scenario })]
+		_, counterExample := inbox.Explore(t.Context(), scenario, limits, func() inbox.World { return broken{newMemory(), defect.around} })
 		t.Log(counterExample)
 		assert.Contains(t, counterExample, defect.finds)
 	}

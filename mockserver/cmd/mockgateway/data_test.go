@@ -62,7 +62,7 @@ func TestKilledBetweenRequests(t *testing.T) {
 	})
 
 	g := start(t, args...)
-	g.must("POST", "/__mock/endpoints", `{"url":"`+hook+`","secret":"s","events":["transaction.paid"]}`)
+	g.must("POST", "/__mock/endpoints", `{"url":"`+hook+`","secret":"whsec_s_0001","events":["transaction.paid"]}`)
 	tx := g.id(g.must("POST", "/v2/transactions", pix("order-1")))
 	g.must("POST", "/__mock/transactions/"+tx+"/pay", "")
 	g.must("PUT", "/v2/transactions/"+tx+"/refund", `{"amount":400}`)

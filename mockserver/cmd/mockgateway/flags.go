@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -17,10 +16,12 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
+	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -36,6 +37,8 @@ type config struct {
 	seed     string
 	seedFile string
 	health   bool // check a running gateway instead of starting one
+	drain    time.Duration
+	tls      certificate
 
 	notReproduced []string // rows of the profile that have no setting here
 }
@@ -66,11 +69,13 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 		err = unexpected(set.Arg(0))
 	}
 	if err == nil && !f.version {
-		warnings := errs
-		if f.health {
-			warnings = io.Discard // the gateway itself prints them
+		var unknown []string
+		unknown, err = f.environ(set, environ)
+		for _, name := range unknown {
+			if !f.health { // the gateway itself warns
+				log{form: f.log}.note(errs, noteWarning, "warning: "+name+" is not a setting; mockgateway -h lists them")
+			}
 		}
-		err = f.environ(set, environ, warnings)
 	}
 	if err == nil && !f.version {
 		cfg, err = f.config()
@@ -82,7 +87,7 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 		set.VisitAll(func(f *flag.Flag) { explain(out, f) })
 		return cfg, 0, true
 	case err != nil:
-		_, _ = fmt.Fprintf(errs, "mockgateway: %v\nRun mockgateway -h for help.\n", err)
+		log{form: f.log}.note(errs, noteError, err.Error()+"\nRun mockgateway -h for help.")
 		return cfg, 2, true
 	case f.version:
 		_, _ = fmt.Fprintln(out, version.Of("mockgateway"))
@@ -113,7 +118,7 @@ func explain(out io.Writer, f *flag.Flag) {
 
 // flags are the unparsed values of the command line.
 type flags struct {
-	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, seedFile, log, profile string
+	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, seedFile, log, profile, publicURL, cors string
 
 	timestampHeader, signatureHeader string
 
@@ -122,10 +127,18 @@ type flags struct {
 	version bool
 	health  bool
 	speed   float64
+	settled float64
 	autoPay time.Duration
-	opening int64
-	fee     int64
-	memory  int64
+	drain   time.Duration
+
+	tls             certificate
+	webhookTimeout  time.Duration
+	webhookRetries  string
+	webhookInsecure bool
+	pauseAfter      int64
+	opening         int64
+	fee             int64
+	memory          int64
 
 	// from names the source of a flag's value, if that is not the command line.
 	from map[string]string
@@ -147,9 +160,9 @@ const (
 func isCommand(name string) bool { return name == versionFlag || name == healthFlag }
 
 // environ sets the flags that the command line did not set. A variable that sets
-// no flag only causes a warning: Kubernetes sets some for a service of this
+// no flag is only returned, for a warning: Kubernetes sets some for a service of this
 // name.
-func (f *flags) environ(set *flag.FlagSet, environ []string, errs io.Writer) error {
+func (f *flags) environ(set *flag.FlagSet, environ []string) (unknown []string, err error) {
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	known := map[string]*flag.Flag{}
@@ -164,18 +177,18 @@ func (f *flags) environ(set *flag.FlagSet, environ []string, errs io.Writer) err
 		switch {
 		case !strings.HasPrefix(name, variables) || value == "":
 		case target == nil:
-			_, _ = fmt.Fprintf(errs, "mockgateway: warning: %s is not a setting; mockgateway -h lists them\n", name)
+			unknown = append(unknown, name)
 		case !given[target.Name]:
 			if err := set.Set(target.Name, value); err != nil {
 				if isBool(target) {
-					return fmt.Errorf("%s must be true or false, not %q", name, value)
+					return unknown, fmt.Errorf("%s must be true or false, not %q", name, value)
 				}
-				return fmt.Errorf("%s: invalid value %q: %w", name, value, err)
+				return unknown, fmt.Errorf("%s: invalid value %q: %w", name, value, err)
 			}
 			f.from[target.Name] = name
 		}
 	}
-	return nil
+	return unknown, nil
 }
 
 // isBool reports whether a flag needs no value on the command line.
@@ -192,9 +205,14 @@ func (f *flags) set() *flag.FlagSet {
 	f.memory = 2048
 	s.StringVar(&f.addr, "addr", "127.0.0.1:4010", "`address` to listen on; with port 0, the system chooses a free port")
 	s.StringVar(&f.portFile, "port-file", "", "`file` to write host:port to once the gateway is ready; removed at startup and on exit")
+	f.drain = defaultDrain
+	s.Var((*durationValue)(&f.drain), "drain", "`duration`, in wall time, that Ctrl-C and SIGTERM wait for running requests and webhooks")
+	s.StringVar(&f.tls.cert, "tls-cert", "", "PEM `file` with a certificate: serve HTTPS with it and with -tls-key")
+	s.StringVar(&f.tls.key, "tls-key", "", "PEM `file` with the private key of -tls-cert")
+	s.StringVar(&f.tls.selfSigned, "tls-self-signed", "", "serve HTTPS with a new certificate for localhost and the names of -allow-host, and write it to this PEM `file`, for clients to trust")
 	s.StringVar(&f.environment, "environment", "sandbox", "`sandbox|production`: which keys are accepted, sk_test_… or sk_live_…")
 	s.StringVar(&f.dialect, "dialect", "document", "`document|live`: respond as the interface document says, or as live gateways do")
-	s.StringVar(&f.profile, "profile", "", "gatewayprobe report `file`: respond as the probed gateway does, instead of -dialect, -lenient and -fee")
+	s.StringVar(&f.profile, "profile", "", "gatewayprobe report `file`: respond as the probed gateway does, instead of -dialect, -lenient, -fee and -settled-percent")
 	s.BoolVar(&f.lenient, "lenient", false, "accept transactions without products or buyer")
 	s.StringVar(&f.clock, "clock", "realtime", "`realtime|manual`: whether the virtual clock runs by itself")
 	s.Float64Var(&f.speed, "speed", 1, "virtual seconds per second of a realtime clock, at most 1000000")
@@ -202,15 +220,22 @@ func (f *flags) set() *flag.FlagSet {
 	s.StringVar(&f.seed, "seed", "", "`number` that makes ids and codes reproducible")
 	s.StringVar(&f.webhook, "webhook", "", "`URL` that gets every webhook of every account")
 	s.StringVar(&f.secret, "webhook-secret", "", "`secret` that signs the webhooks sent to -webhook")
+	s.Var((*durationValue)(&f.webhookTimeout), "webhook-timeout", "`duration`, in wall time, that a receiver may take to respond; empty means 10s")
+	s.StringVar(&f.webhookRetries, "webhook-retries", "", "comma-separated `times` of the retries of a webhook after its first attempt, such as 5s,5m,1h, or none; empty means those of the interface, until 24h")
+	s.Var((*wholeValue)(&f.pauseAfter), "webhook-pause-after", "pause an endpoint after this `number` of attempts in a row have failed")
+	s.BoolVar(&f.webhookInsecure, "webhook-insecure", false, "accept every TLS certificate of a receiver, such as a self-signed one")
 	s.StringVar(&f.timestampHeader, "timestamp-header", webhook.DefaultTimestampHeader, "`name` of the header with the timestamp of signed webhooks")
 	s.StringVar(&f.signatureHeader, "signature-header", webhook.DefaultSignatureHeader, "`name` of the header with the signature of signed webhooks")
 	s.Var((*durationValue)(&f.autoPay), "auto-pay", "pay every pending transaction automatically after this `duration` on the virtual clock, such as 5s")
 	s.StringVar(&f.basicTokenX, "basic-token-x", "", "`key` to use for the literal Basic credential token:x")
 	s.Var((*wholeValue)(&f.opening), "opening-balance", "balance of a new account in `cents`")
 	s.Var((*wholeValue)(&f.fee), "fee", "fee per payment in `cents`")
+	s.Float64Var(&f.settled, "settled-percent", 0, "report in the amount of a transaction what the gateway settles: this `percentage` of what the buyer is charged; needs the live dialect")
 	s.Var((*wholeValue)(&f.memory), "memory", "memory limit in `MiB` for accounts, deliveries and the journal; beyond it, writes and new accounts get a 507")
 	s.BoolVar(&f.console, "console", true, "serve the console to browsers, at / and under /__mock/console; -console=false disables it")
 	s.StringVar(&f.allowHosts, "allow-host", "", "comma-separated host `names` that requests may use besides localhost and IP addresses; * allows any")
+	s.StringVar(&f.cors, "cors", "", "comma-separated `origins` whose pages may call the gateway from scripts, such as http://localhost:5173; * is any, but not for the control plane")
+	s.StringVar(&f.publicURL, "public-url", "", "`URL` at which buyers reach the gateway, for checkout links; empty means the address that the client used")
 	s.StringVar(&f.seedFile, "seed-file", "", "JSON `file` with customers, payments and subscriptions to start with; not applied if -data already has resources")
 	s.StringVar(&f.data, "data", "", "`file` that keeps the state across restarts")
 	s.BoolVar(&f.health, healthFlag, false, "check whether the gateway at -addr is ready, and exit with 0 if it is; for a container's health check")
@@ -224,6 +249,7 @@ func (f *flags) config() (config, error) {
 	cfg := config{
 		addr: f.addr, health: f.health, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console,
 		manual: f.clock == "manual", memory: f.memory << 20, seed: f.seed,
+		drain: f.drain, tls: f.tls,
 	}
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	for name, given := range map[string][]string{
@@ -236,7 +262,20 @@ func (f *flags) config() (config, error) {
 			return cfg, fmt.Errorf("%s must be %s, not %q", f.name(name), strings.Join(given[1:], " or "), given[0])
 		}
 	}
-	if _, _, err := net.SplitHostPort(f.addr); err != nil {
+	switch {
+	case (f.tls.cert == "") != (f.tls.key == ""):
+		return cfg, fmt.Errorf("%s and %s must be set together", f.name("tls-cert"), f.name("tls-key"))
+	case f.tls.cert != "" && f.tls.selfSigned != "":
+		return cfg, fmt.Errorf("%s and %s can't both be set", f.name("tls-cert"), f.name("tls-self-signed"))
+	}
+	if f.drain < 0 {
+		return cfg, fmt.Errorf("%s must not be negative", f.name("drain"))
+	}
+	_, port, err := net.SplitHostPort(f.addr)
+	if err == nil && port != "0" && !spec.IsPort(port) {
+		err = fmt.Errorf("%s is not a port", port)
+	}
+	if err != nil {
 		return cfg, fmt.Errorf("%s must be host:port, such as 127.0.0.1:4010: %w", f.name("addr"), err)
 	}
 	if f.environment == "production" {
@@ -263,6 +302,23 @@ func (f *flags) config() (config, error) {
 			}
 		}
 		add(mockserver.WithAllowedHosts(names...))
+		cfg.tls.names = names
+	}
+	if f.cors != "" {
+		origins := strings.Split(f.cors, ",")
+		for i := range origins {
+			origins[i] = strings.TrimSpace(origins[i])
+		}
+		if err := gate.CheckOrigins(origins); err != nil {
+			return cfg, fmt.Errorf("%s: %w", f.name("cors"), err)
+		}
+		add(mockserver.WithCORS(origins...))
+	}
+	if f.publicURL != "" {
+		if err := deliver.CheckURL(f.publicURL); err != nil {
+			return cfg, fmt.Errorf("%s: %w", f.name("public-url"), err)
+		}
+		add(mockserver.WithPublicURL(f.publicURL))
 	}
 	if f.data != "" && samePath(f.data, f.portFile) {
 		return cfg, fmt.Errorf("%s and %s must be two files", f.name("data"), f.name("port-file"))
@@ -293,9 +349,9 @@ func (f *flags) readings(cfg *config) error {
 	if f.profile == "" {
 		return nil
 	}
-	if f.dialect != "document" || f.lenient || f.fee != 0 {
-		return fmt.Errorf("%s sets the dialect, the leniency and the fee: remove %s, %s or %s",
-			f.name("profile"), f.name("dialect"), f.name("lenient"), f.name("fee"))
+	if f.dialect != "document" || f.lenient || f.fee != 0 || f.settled != 0 {
+		return fmt.Errorf("%s sets the dialect, the leniency, the fee and what is settled: remove %s, %s, %s or %s",
+			f.name("profile"), f.name("dialect"), f.name("lenient"), f.name("fee"), f.name("settled-percent"))
 	}
 	text, err := os.ReadFile(f.profile)
 	if err != nil {
@@ -354,21 +410,69 @@ func (f *flags) numbers(add func(mockserver.Option)) error {
 		add(mockserver.WithFee(f.fee))
 	}
 	add(mockserver.WithOpeningBalance(f.opening))
+	if f.settled == 0 {
+		return nil
+	}
+	if !(f.settled > 0 && f.settled < 100) || math.Abs(math.Round(f.settled*100)-f.settled*100) > 1e-6 { // so that NaN is rejected too
+		return fmt.Errorf("%s must be above 0 and below 100, with at most two decimals, not %v", f.name("settled-percent"), f.settled)
+	}
+	if f.dialect != "live" {
+		return fmt.Errorf("%s needs %s=live", f.name("settled-percent"), f.name("dialect"))
+	}
+	add(mockserver.WithSettledPercent(f.settled))
 	return nil
 }
 
 func (f *flags) webhooks(add func(mockserver.Option)) error {
+	if err := f.attempts(add); err != nil {
+		return err
+	}
 	if f.webhook == "" {
 		if f.secret != "" {
 			return fmt.Errorf("%s needs -webhook", f.name("webhook-secret"))
 		}
 		return nil
 	}
-	u, err := url.Parse(f.webhook)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if deliver.CheckURL(f.webhook) != nil {
 		return fmt.Errorf("%s must be an http or https URL", f.name("webhook")) // which may contain a secret
 	}
+	if err := deliver.CheckSecret(gateway.NewSecret(f.secret)); err != nil {
+		return fmt.Errorf("%s: %w", f.name("webhook-secret"), err)
+	}
 	add(mockserver.WithEndpoint(f.webhook, gateway.NewSecret(f.secret)))
+	return nil
+}
+
+// attempts sets how webhooks are attempted.
+func (f *flags) attempts(add func(mockserver.Option)) error {
+	if f.webhookTimeout < 0 {
+		return fmt.Errorf("%s must not be negative", f.name("webhook-timeout"))
+	}
+	if f.pauseAfter < 0 || f.pauseAfter > math.MaxInt32 {
+		return fmt.Errorf("%s must not be negative", f.name("webhook-pause-after"))
+	}
+	add(mockserver.WithWebhookTimeout(f.webhookTimeout))
+	add(mockserver.WithEndpointPause(int(f.pauseAfter)))
+	if f.webhookInsecure {
+		add(mockserver.WithAnyCertificate())
+	}
+	if f.webhookRetries == "" {
+		return nil
+	}
+	var after []time.Duration
+	if f.webhookRetries != "none" {
+		for text := range strings.SplitSeq(f.webhookRetries, ",") {
+			at, err := duration.Parse(strings.TrimSpace(text))
+			if err != nil {
+				return fmt.Errorf("%s must be durations such as 5s,5m,1h, or none: %w", f.name("webhook-retries"), err)
+			}
+			after = append(after, at)
+		}
+	}
+	if err := deliver.CheckRetries(after); err != nil {
+		return fmt.Errorf("%s: %w", f.name("webhook-retries"), err)
+	}
+	add(mockserver.WithWebhookRetries(after...))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -27,12 +28,15 @@ func health(ctx context.Context, cfg config, out, _ io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/__mock/health", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.tls.scheme()+net.JoinHostPort(host, port)+"/__mock/health", http.NoBody)
 	if err != nil {
 		return err
 	}
 	// No proxy: the gateway is on this machine or in this network.
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	resp, err := (&http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it may be self-signed, and nothing secret is sent
+	}).RoundTrip(req)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,37 @@ type log struct {
 	color bool
 }
 
+// The types of the objects that describe the command itself.
+const (
+	noteReady   = "ready"
+	noteWarning = "warning"
+	noteError   = "error"
+)
+
+// note is a line of the log that is no event.
+type note struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	BaseURL string `json:"base_url,omitempty"`
+	APIKey  string `json:"api_key,omitempty"`
+}
+
+// note writes a message of the command itself, in the form of the log.
+func (l log) note(to io.Writer, kind, text string) {
+	if l.form != "json" {
+		_, _ = fmt.Fprintf(to, "mockgateway: %s\n", text)
+		return
+	}
+	l.object(to, note{Type: kind, Message: text})
+}
+
+func (log) object(to io.Writer, n note) {
+	b, err := json.Marshal(n) //nolint:gosec // the key of the mock is for everyone
+	if err == nil {           // strings can always be encoded
+		_, _ = to.Write(append(b, '\n'))
+	}
+}
+
 // colored reports whether w is a terminal that should get colors: see
 // no-color.org.
 func colored(w io.Writer, environ []string) bool {

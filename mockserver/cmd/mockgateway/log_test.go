@@ -35,7 +35,7 @@ func (g *process) end() string {
 func play(t *testing.T, g *process) (hook, tx string) {
 	t.Helper()
 	hook = newServer(t, func(http.ResponseWriter, *http.Request) {})
-	g.must("POST", "/__mock/endpoints", `{"url":"`+hook+`/hooks?token=secret","secret":"whsec_1","events":["transaction.paid"]}`)
+	g.must("POST", "/__mock/endpoints", `{"url":"`+hook+`/hooks?token=secret","secret":"whsec_test_1","events":["transaction.paid"]}`)
 	tx = g.id(g.must("POST", "/v2/transactions", pix("order-1")))
 	g.must("POST", "/__mock/transactions/"+tx+"/pay", "")
 	g.must("POST", "/__mock/deliveries/wait", "")
@@ -80,7 +80,7 @@ func TestTheLogShowsWhenARetryIsDueAndThatAFileWasApplied(t *testing.T) {
 	t.Parallel()
 	g := start(t, "-clock", "manual", "-start", "2027-01-04T12:00:00Z")
 	hook := newServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	g.must("POST", "/__mock/endpoints", `{"url":"`+hook+`","secret":"whsec_1","events":["transaction.created"]}`)
+	g.must("POST", "/__mock/endpoints", `{"url":"`+hook+`","secret":"whsec_test_1","events":["transaction.created"]}`)
 	g.must("POST", "/v2/transactions", pix("order-1"))
 	g.must("POST", "/__mock/deliveries/wait", "")
 	g.must("POST", "/__mock/seed", `{"links":[{"as":"mug","title":"Mug","currency":"BRL","amount":4990}]}`)
@@ -222,4 +222,42 @@ func TestTheBannerListsTheTestCards(t *testing.T) {
 		assert.Contains(t, g.printed(), g.base+path)
 	}
 	assert.NotContains(t, start(t, "-console=false").printed(), "browser")
+}
+
+// With -log json a program reads both outputs line by line, whatever happens.
+func TestTheJSONLogHasOnlyJSON(t *testing.T) {
+	t.Parallel()
+	kinds := func(text string) (list []string) {
+		for line := range strings.Lines(text) {
+			var object struct {
+				Type    string `json:"type"`
+				BaseURL string `json:"base_url"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(line), &object), line)
+			list = append(list, object.Type)
+		}
+		return list
+	}
+	profile := filepath.Join(t.TempDir(), "profile.json")
+	require.NoError(t, os.WriteFile(profile, []byte(`{"readings":{"list-order":"other"}}`), 0o600))
+	g, err := tryStartIn(t, []string{"MOCKGATEWAY_SEEDS=1"}, "-log", "json", "-profile", profile)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"ready"}, kinds(g.printed()))
+	assert.Contains(t, g.printed(), `"base_url":"`+g.base+`","api_key":"sk_test_mock"`)
+	g.must("POST", "/v2/transactions", pix("order-1"))
+	assert.Subset(t, kinds(g.end()), []string{"warning", "request", "transition"})
+	assert.Equal(t, 2, strings.Count(g.errs.String(), `"type":"warning"`), g.errs)
+
+	for name, args := range map[string][]string{
+		"a wrong flag":     {"-log", "json", "-speed", "0"},
+		"an unknown flag":  {"-log", "json", "-nonsense"},
+		"no port":          {"-log=json", "-addr", "127.0.0.1:x"},
+		"a missing file":   {"-log", "json", "-seed-file", filepath.Join(t.TempDir(), "missing")},
+		"an address twice": {"-log", "json", "-addr", strings.TrimPrefix(newServer(t, func(http.ResponseWriter, *http.Request) {}), "http://")},
+	} {
+		g, err := tryStart(t, args...)
+		require.Error(t, err, name)
+		assert.Equal(t, []string{"error"}, kinds(g.errs.String()), name)
+		assert.Empty(t, g.printed(), name)
+	}
 }

@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -16,7 +15,11 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup ignores it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
@@ -32,7 +35,7 @@ func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
 		do = health
 	}
 	if err := do(ctx, cfg, out, errs); err != nil {
-		_, _ = fmt.Fprintln(errs, "mockgateway:", err)
+		cfg.log.note(errs, noteError, err.Error())
 		return 1
 	}
 	return 0

@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -25,6 +26,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("RUN_AS_MOCKGATEWAY") == "1" {
 		main()
 		return
+	}
+	if signal.Ignored(syscall.SIGHUP) { // the tests run under nohup; a process that they start must not
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	os.Exit(m.Run())
 }
@@ -73,7 +77,8 @@ func tryStartIn(t *testing.T, env []string, args ...string) (*process, error) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = out.Close() })
 	g := &process{t: t, portFile: port, done: make(chan struct{}), out: out, errs: &strings.Builder{}}
-	g.cmd = exec.Command(os.Args[0], append([]string{"-addr", "127.0.0.1:0", "-port-file", port}, args...)...)
+	// A busy machine must not cut off what a test waits for.
+	g.cmd = exec.Command(os.Args[0], append([]string{"-addr", "127.0.0.1:0", "-port-file", port, "-drain", "1h"}, args...)...)
 	g.cmd.Env = append(append(os.Environ(), asMain), env...)
 	g.cmd.Stdout, g.cmd.Stderr = g.out, g.errs
 	require.NoError(t, g.cmd.Start())
@@ -143,9 +148,21 @@ func TestInvalidFlags(t *testing.T) {
 		"-seed must be":                              {"-seed", "-1"},
 		"-webhook must be":                           {"-webhook", "shop"},
 		"-webhook-secret needs":                      {"-webhook-secret", "x"},
+		"-webhook-secret: the secret can't sign":     {"-webhook", "http://127.0.0.1:9/", "-webhook-secret", "whsec_1"},
 		"-auto-pay must not":                         {"-auto-pay", "-1s"},
+		"-cors: an origin is":                        {"-cors", "localhost"},
+		"-drain must not":                            {"-drain", "-1s"},
+		"-webhook-timeout must not":                  {"-webhook-timeout", "-1s"},
+		"-webhook-pause-after must not":              {"-webhook-pause-after", "-1"},
+		"-webhook-retries must be durations":         {"-webhook-retries", "5s,soon"},
+		"-webhook-retries: 5s is not after":          {"-webhook-retries", "5s,5s"},
 		"-addr must be host:port":                    {"-addr", "4010"},
+		"65536 is not a port":                        {"-addr", "127.0.0.1:65536"},
+		"-public-url: url must":                      {"-public-url", "gateway.test"},
+		"-webhook must be an http":                   {"-webhook", "http://shop.test:0/"},
 		"-fee: it must be a whole number":            {"-fee", "1.5"},
+		"-settled-percent must be":                   {"-settled-percent", "100", "-dialect", "live"},
+		"-settled-percent needs -dialect=live":       {"-settled-percent", "19.27"},
 		"-signature-header: the header name":         {"-signature-header", "x y"},
 		"-port-file: ":                               {"-port-file", "missing/port"},
 		"as in -console=false":                       {"-console", "false"},
@@ -153,8 +170,11 @@ func TestInvalidFlags(t *testing.T) {
 		"flag provided but not defined":              {"-nonsense"},
 		"Run mockgateway -h for help":                {"-nonsense"},
 	} {
-		_, err := tryStart(t, args...)
+		g, err := tryStart(t, args...)
 		require.ErrorContains(t, err, want)
+		if strings.HasPrefix(want, "-") && want != "-port-file: " {
+			assert.Equal(t, 2, g.cmd.ProcessState.ExitCode(), want)
+		}
 	}
 }
 
@@ -168,7 +188,7 @@ func TestHelpExplainsEachFlag(t *testing.T) {
 	require.NoError(t, err)
 	for _, flag := range []string{
 		"addr", "port-file", "environment", "dialect", "lenient", "clock", "speed", "start", "seed", "webhook",
-		"webhook-secret", "auto-pay", "basic-token-x", "opening-balance", "fee", "memory", "allow-host", "data", "log",
+		"webhook-secret", "webhook-timeout", "webhook-retries", "webhook-pause-after", "webhook-insecure", "cors", "tls-cert", "tls-self-signed", "drain", "auto-pay", "basic-token-x", "opening-balance", "fee", "settled-percent", "memory", "allow-host", "data", "log",
 		"timestamp-header", "signature-header",
 	} {
 		assert.Contains(t, string(out), "  -"+flag)
@@ -238,8 +258,8 @@ func TestTheFlagsReachTheGateway(t *testing.T) {
 	got := make(chan http.Header, 100)
 	hook := newServer(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header })
 	g := start(t, "-environment", "production", "-dialect", "live", "-clock", "manual", "-start", "2030-01-01T00:00:00Z",
-		"-seed", "7", "-webhook", hook, "-webhook-secret", "s", "-auto-pay", "5s", "-lenient", "-log", "off",
-		"-basic-token-x", "sk_live_x", "-allow-host", "gateway.test", "-opening-balance", "100", "-fee", "1", "-memory", "10",
+		"-seed", "7", "-webhook", hook, "-webhook-secret", "whsec_flag", "-auto-pay", "5s", "-lenient", "-log", "off",
+		"-basic-token-x", "sk_live_x", "-allow-host", "gateway.test", "-opening-balance", "100", "-fee", "1", "-settled-percent", "19.27", "-memory", "10",
 		"-timestamp-header", "X-Acme-Timestamp", "-signature-header", "X-Acme-Signature")
 	status, v, err := g.call(http.MethodGet, "/__mock/health", "")
 	require.NoError(t, err)

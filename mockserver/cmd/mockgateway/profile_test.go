@@ -43,12 +43,13 @@ func TestAProfileThatCantBeUsedIsRejected(t *testing.T) {
 	t.Parallel()
 	good := profileOf(t, `{"readings":{"D5":"live"}}`)
 	for want, args := range map[string][]string{
-		"-profile: open ":                   {"-profile", filepath.Join(t.TempDir(), "none")},
-		"neither a profile":                 {"-profile", profileOf(t, `{}`)},
-		`has no row "D99"`:                  {"-profile", profileOf(t, `{"readings":{"D99":"live"}}`)},
-		"-profile sets the dialect":         {"-profile", good, "-dialect", "live"},
-		"-profile sets the dialect,":        {"-profile", good, "-lenient"},
-		"remove -dialect, -lenient or -fee": {"-profile", good, "-fee", "1"},
+		"-profile: open ":                    {"-profile", filepath.Join(t.TempDir(), "none")},
+		"neither a profile":                  {"-profile", profileOf(t, `{}`)},
+		`has no row "D99"`:                   {"-profile", profileOf(t, `{"readings":{"D99":"live"}}`)},
+		"-profile sets the dialect":          {"-profile", good, "-dialect", "live"},
+		"-profile sets the dialect,":         {"-profile", good, "-lenient"},
+		"remove -dialect, -lenient, -fee or": {"-profile", good, "-fee", "1"},
+		"-fee or -settled-percent":           {"-profile", good, "-settled-percent", "50"},
 	} {
 		var out, errs bytes.Buffer
 		assert.Equal(t, 2, run(t.Context(), args, nil, &out, &errs), args)

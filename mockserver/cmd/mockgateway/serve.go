@@ -12,13 +12,14 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// drain is how long a shutdown waits for running requests and deliveries.
-const drain = 5 * time.Second
+// defaultDrain is how long a shutdown waits for running requests and deliveries.
+const defaultDrain = 500 * time.Millisecond
 
 // lastLines is how long it then waits for the log to be written.
 const lastLines = time.Second
@@ -34,10 +35,10 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 		return err
 	}
 	if cfg.seedFile != "" && gw.Seeded() == nil {
-		_, _ = fmt.Fprintf(errs, "mockgateway: %s was not applied: the data file has resources already\n", cfg.seedFile)
+		cfg.log.note(errs, noteWarning, cfg.seedFile+" was not applied: the data file has resources already")
 	}
 	if len(cfg.notReproduced) > 0 {
-		_, _ = fmt.Fprintf(errs, "mockgateway: the profile is ignored in rows that have no setting: %s\n", strings.Join(cfg.notReproduced, ", "))
+		cfg.log.note(errs, noteWarning, "the profile is ignored in rows that have no setting: "+strings.Join(cfg.notReproduced, ", "))
 	}
 	written := cfg.log.follow(errs, gw) //nolint:contextcheck // it ends with the gateway: events while draining are logged too
 	err = errors.Join(listen(ctx, cfg, gw, out), gw.Close())
@@ -76,10 +77,19 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
+	var unused unused
+	srv.ConnState = unused.track
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	if cfg.tls.on() {
+		if srv.TLSConfig, err = cfg.tls.config(); err != nil {
+			return errors.Join(err, l.Close())
+		}
+		go func() { served <- srv.ServeTLS(l, "", "") }()
+	} else {
+		go func() { served <- srv.Serve(l) }()
+	}
 	addr := reachable(l.Addr())
-	welcome(out, gw, "http://"+addr, cfg)
+	welcome(out, gw, cfg.tls.scheme()+addr, cfg)
 	if err := cfg.portFile.write(addr); err != nil {
 		return errors.Join(err, srv.Close())
 	}
@@ -90,8 +100,9 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 	case <-ctx.Done():
 	}
 	cfg.portFile.remove(addr) // no new client should connect
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.drain)
 	defer cancel()
+	unused.close()
 	if err := srv.Shutdown(ending); err != nil { // something hangs, perhaps because of an injected fault
 		_ = srv.Close()
 	}
@@ -107,4 +118,39 @@ func reachable(a net.Addr) string {
 		return a.String()
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+}
+
+// unused has the connections without a request. [http.Server.Shutdown] waits 5 seconds for
+// the first request of each: browsers and pools open connections in advance.
+type unused struct {
+	mu     sync.Mutex
+	closed bool
+	conns  map[net.Conn]struct{}
+}
+
+// track is a [http.Server.ConnState].
+func (u *unused) track(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(u.conns, c)
+	case u.closed:
+		_ = c.Close()
+	default:
+		if u.conns == nil {
+			u.conns = map[net.Conn]struct{}{}
+		}
+		u.conns[c] = struct{}{}
+	}
+}
+
+// close closes the connections, and each later one.
+func (u *unused) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
+	for c := range u.conns {
+		_ = c.Close()
+	}
 }

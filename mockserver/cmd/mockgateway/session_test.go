@@ -37,13 +37,13 @@ func TestTheSessionForOtherLanguages(t *testing.T) {
 	needs(t, "bash", "curl", "openssl")
 	hook := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || webhook.Verify(r.Header, body, gateway.NewSecret("whsec_1")) != nil {
+		if err != nil || webhook.Verify(r.Header, body, gateway.NewSecret("whsec_test_1")) != nil {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	})
 	section := guideSection(t, "testing.md", "Other languages")
 	section = strings.ReplaceAll(section, "http://127.0.0.1:9000/webhooks", hook)
-	_, signature := webhook.Sign(gateway.NewSecret("whsec_1"), time.Unix(1798761600, 0), []byte(`{"id":"evt_1"}`))
+	_, signature := webhook.Sign(gateway.NewSecret("whsec_test_1"), time.Unix(1798761600, 0), []byte(`{"id":"evt_1"}`))
 	assert.Contains(t, section, "… "+strings.TrimPrefix(signature, "sha256="), "the signature of the example")
 
 	self, err := os.Executable()

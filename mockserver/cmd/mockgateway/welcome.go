@@ -9,8 +9,13 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// welcome prints the addresses and a first request to try.
+// welcome prints the addresses and a first request to try. With -log json it prints an
+// object with the address and a key, so that standard output has only JSON too.
 func welcome(out io.Writer, gw *mockserver.Server, base string, cfg config) {
+	if cfg.log.form == "json" {
+		cfg.log.object(out, note{Type: noteReady, Message: "The mock payment gateway is ready.", BaseURL: base, APIKey: gw.Key()})
+		return
+	}
 	pages, clock := "", ""
 	if cfg.manual {
 		clock = "\n  clock          " + gw.Clock.Now().Format(time.RFC3339) + "; it only moves by   curl " + base + `/__mock/clock/advance -d '{"by":"1d"}'`
@@ -35,11 +40,11 @@ Test cards, by token (pgct_ is for one use, pgpm_ reusable; any text may follow)
 	_, _ = fmt.Fprintf(out, `
 Try it:
 
-  curl -s %[1]s/v2/transactions -H 'Authorization: Bearer %[2]s' \
+  curl -s%[3]s %[1]s/v2/transactions -H 'Authorization: Bearer %[2]s' \
     -H 'Content-Type: application/json' \
     -d '{"amount":1990,"method":"pix","products":[{"name":"Book","price":1990}],
       "buyer":{"name":"Ana","email":"ana@example.com","document":{"type":"CPF","number":"12345678909"}}}'
 
 Press Ctrl-C to stop.
-`, base, gw.Key())
+`, base, gw.Key(), cfg.tls.curl())
 }

@@ -50,7 +50,7 @@ type Config struct {
 	// Controls are the actions of payers, banks and issuers, such as
 	// "transactions/pay", and Control performs one of them.
 	Controls []string
-	Control  func(key, control, id string, count int) error
+	Control  func(key, control, id string, arg Argument) error
 	// SetLegacyStatus sets the state of a v1 payment.
 	SetLegacyStatus func(key, id, status string) error
 	// Down makes the gateway unreachable, or reachable again.
@@ -66,6 +66,8 @@ type Config struct {
 	// named entries. Seed's error is a RefusedError if the file is invalid.
 	Seed   func(key string, file []byte) (map[string]string, error)
 	Seeded func() map[string]string
+	// Origins are those of web pages that may control the gateway.
+	Origins []string
 	// Headers are the server's names for the signature's headers.
 	Headers webhook.HeaderNames
 	Sandbox bool
@@ -86,6 +88,9 @@ type Plane struct {
 // New returns the control plane.
 func New(cfg Config) *Plane {
 	p := &Plane{cfg: cfg, origin: http.NewCrossOriginProtection()}
+	for _, origin := range cfg.Origins {
+		_ = p.origin.AddTrustedOrigin(origin) // all but "*" are valid
+	}
 	p.list = p.routes()
 	return p
 }
@@ -230,15 +235,20 @@ func (p *Plane) find(c *call) (*Shape, error) {
 		args, matches := faults.PathArguments(rt.Path, path)
 		switch {
 		case !matches:
-		case rt.Method != c.r.Method:
+		case rt.Method != c.r.Method && (rt.Method != http.MethodGet || c.r.Method != http.MethodHead):
 			allowed = append(allowed, rt.Method)
 		default:
-			c.args = args
+			for _, id := range args {
+				if spec.IsUUID(id) {
+					id = strings.ToLower(id) // as it was created
+				}
+				c.args = append(c.args, id)
+			}
 			return &p.list[i], nil
 		}
 	}
 	if len(allowed) > 0 {
-		list := strings.Join(allowed, ", ")
+		list := respond.Allow(allowed)
 		c.w.Header().Set("Allow", list)
 		return nil, &RefusedError{http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", c.r.Method + " is not allowed here, only " + list}
 	}

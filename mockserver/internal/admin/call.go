@@ -10,16 +10,26 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-const maxBody = 1 << 20
+const (
+	maxBody  = 1 << 20
+	maxShown = 200 // bytes of the body's names in an error
+)
 
 // read reads the body and ignores its content type: curl -d sends a form's.
 func (c *call) read(limit int64) error {
+	if encoding := gate.Encoding(c.r); encoding != "" {
+		c.w.Header().Set("Accept-Encoding", gate.AcceptEncoding)
+		return &RefusedError{http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", fmt.Sprintf(
+			"the body's Content-Encoding is %.40q: send it without one, or as gzip", encoding)}
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
 	var long *http.MaxBytesError
 	switch {
@@ -27,6 +37,8 @@ func (c *call) read(limit int64) error {
 		return &RefusedError{http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", fmt.Sprintf("the body is longer than %d KiB", limit>>10)}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &RefusedError{http.StatusRequestTimeout, "BODY_TIMEOUT", "the body did not arrive in time"}
+	case errors.Is(err, gate.ErrGzip):
+		return invalid("%v, as its Content-Encoding says", gate.ErrGzip)
 	case err != nil:
 		return invalid("the body could not be read completely")
 	}
@@ -47,15 +59,15 @@ func (c *call) decode(v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong) && errors.Is(err, json.ErrUnknownName):
-		return invalid("the body has an unknown member %s", wrong.JSONPointer)
+		return invalid("the body has an unknown member %s", truncate.Ellipsis(string(wrong.JSONPointer), maxShown))
 	case errors.As(err, &wrong) && wrong.JSONPointer != "":
-		return invalid("the body's member %s has the wrong type", wrong.JSONPointer)
+		return invalid("the body's member %s has the wrong type", truncate.Ellipsis(string(wrong.JSONPointer), maxShown))
 	case errors.As(err, &wrong):
 		return invalid("the body must be a JSON object")
 	case errors.As(err, &broken):
-		return invalid("the body is not JSON: %v", broken)
+		return invalid("the body is not JSON: %s", truncate.Ellipsis(broken.Error(), maxShown))
 	default:
-		return invalid("the body can't be read: %v", err)
+		return invalid("the body can't be read: %s", truncate.Ellipsis(err.Error(), maxShown))
 	}
 }
 
@@ -92,10 +104,11 @@ func problemOf(r *http.Request, err error) respond.Problem {
 		return respond.NewProblem(r, refusal.Status, refusal.Code, refusal.Detail)
 	case errors.Is(err, deliver.ErrUnknownDelivery), errors.Is(err, deliver.ErrUnknownEndpoint):
 		return respond.NewProblem(r, http.StatusNotFound, "NOT_FOUND", err.Error())
-	case errors.Is(err, deliver.ErrNotHeld), errors.Is(err, deliver.ErrNoTarget), errors.Is(err, deliver.ErrBusy),
+	case errors.Is(err, deliver.ErrNotHeld), errors.Is(err, deliver.ErrNoTarget),
 		errors.Is(err, clock.ErrAdvancing), errors.Is(err, clock.ErrRunaway), errors.Is(err, clock.ErrFire):
 		return respond.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
-	case errors.Is(err, clock.ErrBackwards), errors.Is(err, clock.ErrRange), errors.Is(err, deliver.ErrLong):
+	case errors.Is(err, clock.ErrBackwards), errors.Is(err, clock.ErrRange), errors.Is(err, deliver.ErrLong),
+		errors.Is(err, deliver.ErrSecret):
 		return respond.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", err.Error())
 	default:
 		return respond.NewProblem(r, http.StatusInternalServerError, "INTERNAL", err.Error())

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
@@ -53,9 +55,10 @@ type resetView struct {
 	Reset bool `json:"reset"`
 }
 
-// reset empties the caller's account: resources, webhooks, endpoints, faults and
-// journal. The clock does not change.
+// reset empties the caller's account: resources, webhooks, endpoints, faults with the
+// requests that wait in them, and journal. The clock does not change.
 func (p *Plane) reset(c *call) (any, error) {
+	p.cfg.Faults.Abort(c.key)
 	if refusal := p.cfg.Store.Account(c.key).Reset(); refusal != nil {
 		return nil, refused(refusal)
 	}
@@ -85,7 +88,7 @@ func (p *Plane) reachable(up bool) func(*call) (any, error) {
 func (p *Plane) clockRoutes() []Shape {
 	return []Shape{
 		{Method: http.MethodGet, Path: "clock", Out: clockView{}, do: p.clock},
-		withBody(Shape{Method: http.MethodPost, Path: "clock/advance", Out: clockView{}}, p.advance),
+		withBody(Shape{Method: http.MethodPost, Path: "clock/advance", Out: clockView{}, Query: []string{"timeout"}}, p.advance),
 		{Method: http.MethodGet, Path: "clock/timers", Out: []timerView{}, do: p.timers},
 	}
 }
@@ -112,17 +115,28 @@ func (p *Plane) advance(c *call, in advanceBody) (any, error) {
 	if err != nil && in.To != "" {
 		return nil, invalid(`to must be a timestamp such as "2027-02-01T00:00:00Z", not %q`, in.To)
 	}
+	limit, err := c.timeout()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := deliver.WithPatience(c.r.Context(), limit)
+	defer cancel()
 	switch {
 	case in.By != "" && in == advanceBody{By: in.By}:
-		err = p.cfg.Clock.Advance(c.r.Context(), by)
+		err = p.cfg.Clock.Advance(ctx, by)
 	case in.To != "" && in == advanceBody{To: in.To}:
-		err = p.cfg.Clock.AdvanceTo(c.r.Context(), to)
+		err = p.cfg.Clock.AdvanceTo(ctx, to)
 	case in == advanceBody{Next: true}:
-		_, err = p.cfg.Clock.Next(c.r.Context())
+		_, err = p.cfg.Clock.Next(ctx)
 	default:
 		return nil, invalid(`the body must have exactly one of {"by": "40d"}, {"to": "2027-02-01T00:00:00Z"} and {"next": true}`)
 	}
-	if err := errors.Join(err, p.cfg.Moved()); err != nil {
+	moved := p.cfg.Moved()
+	if errors.Is(err, deliver.ErrPatience) {
+		err = &RefusedError{http.StatusConflict, "STILL_DELIVERING", fmt.Sprintf("webhooks are still being delivered after %s; "+
+			"the clock has stopped at %s: advance it again, or set timeout", limit, p.cfg.Clock.Now().Format(time.RFC3339))}
+	}
+	if err := errors.Join(err, moved); err != nil {
 		return nil, err
 	}
 	return p.clock(c)
@@ -157,33 +171,70 @@ func (p *Plane) controlRoutes() []Shape {
 		if resource == "checkout" {
 			shape.Out = linkView{}
 		}
-		if action == "fail-next" {
+		switch action {
+		case failNext:
 			shape.In = actionBody{}
+		case settleFor:
+			shape.In = settleBody{}
 		}
 		list = append(list, shape)
 	}
 	return list
 }
 
+// The controls that have an argument.
+const (
+	failNext  = "fail-next"
+	settleFor = "settle-for"
+)
+
+// Argument is the argument of a control that has one.
+type Argument struct {
+	Count  int   // of fail-next
+	Amount int64 // of settle-for, in cents
+}
+
 type actionBody struct {
 	Count *int `json:"count,omitzero"` // how many charges fail; fail-next only, default 1
 }
 
-func (p *Plane) control(c *call, resource, action string) (any, error) {
-	var in actionBody
+type settleBody struct {
+	Amount *int64 `json:"amount"` // in cents; 0 restores the amount that the buyer is charged
+}
+
+// argument reads the body of a control.
+func (c *call) argument(action string) (arg Argument, err error) {
+	if action == settleFor {
+		var in settleBody
+		if err := c.decode(&in); err != nil {
+			return arg, err
+		}
+		if in.Amount == nil || *in.Amount < 0 {
+			return arg, invalid(`the body must have an amount in cents, such as {"amount": 3815}; 0 restores the amount that the buyer is charged`)
+		}
+		return Argument{Amount: *in.Amount}, nil
+	}
+	in, one := actionBody{}, 1
 	if err := c.decode(&in); err != nil {
+		return arg, err
+	}
+	switch {
+	case in.Count == nil:
+		in.Count = &one
+	case action != failNext:
+		return arg, invalid("only fail-next accepts a count")
+	case *in.Count < 0:
+		return arg, invalid("count must not be negative")
+	}
+	return Argument{Count: *in.Count}, nil
+}
+
+func (p *Plane) control(c *call, resource, action string) (any, error) {
+	arg, err := c.argument(action)
+	if err != nil {
 		return nil, err
 	}
-	count := 1
-	switch {
-	case in.Count != nil && action != "fail-next":
-		return nil, invalid("only fail-next accepts a count")
-	case in.Count != nil && *in.Count < 0:
-		return nil, invalid("count must not be negative")
-	case in.Count != nil:
-		count = *in.Count
-	}
-	if err := p.cfg.Control(c.key, resource+"/"+action, c.args[0], count); err != nil {
+	if err := p.cfg.Control(c.key, resource+"/"+action, c.args[0], arg); err != nil {
 		return nil, err
 	}
 	if resource == "checkout" {

@@ -37,6 +37,10 @@ func (p *Plane) events(c *call) (any, error) {
 	if c.r.Context().Value(http.LocalAddrContextKey) == nil {
 		return nil, &RefusedError{http.StatusNotImplemented, "NO_STREAM", "a stream needs a socket: use Server.Listen, or in Go Server.Events"}
 	}
+	if c.r.Method == http.MethodHead {
+		c.w.Header().Set("Content-Type", "text/event-stream")
+		return nil, nil //nolint:nilnil // the response has no body
+	}
 	after := c.r.Header.Get("Last-Event-ID")
 	if after == "" {
 		after = query.Get("after")

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -23,7 +24,7 @@ func (p *Plane) webhookRoutes() []Shape {
 		{Method: http.MethodGet, Path: "deliveries/{id}", Out: deliveryView{}, do: p.delivery},
 		{Method: http.MethodPost, Path: "deliveries/{id}/redeliver", Out: deliveryView{}, do: p.redeliver},
 		withBody(Shape{Method: http.MethodPost, Path: "deliveries/diagnose", Out: webhook.Diagnosis{}}, p.diagnose),
-		{Method: http.MethodPost, Path: "deliveries/wait", Out: []deliveryView{}, Query: filters, do: p.wait},
+		{Method: http.MethodPost, Path: "deliveries/wait", Out: []deliveryView{}, Query: append(filters, "timeout"), do: p.wait},
 		withBody(Shape{Method: http.MethodPost, Path: "deliveries/sample", Out: []deliveryView{}}, p.sample),
 		{Method: http.MethodPost, Path: "deliveries/hold", Out: holdView{}, do: p.hold},
 		withBody(Shape{Method: http.MethodPost, Path: "deliveries/release", Out: holdView{}}, p.release),
@@ -56,7 +57,7 @@ func viewEndpoint(e deliver.Endpoint) endpointView {
 
 type endpointBody struct {
 	URL    string   `json:"url"`
-	Secret string   `json:"secret,omitzero"` // signs the deliveries; unsigned if omitted
+	Secret string   `json:"secret,omitzero"` // signs the deliveries, of at least 8 characters; unsigned if omitted
 	Events []string `json:"events,omitzero"` // kinds or families, such as "transaction.paid" or "payout.*"; every kind if omitted
 
 	TimestampHeader string `json:"timestamp_header,omitzero"`
@@ -227,19 +228,25 @@ func (p *Plane) redeliver(c *call) (any, error) {
 	if err := p.cfg.Sender.Redeliver(c.key, c.args[0]); err != nil {
 		return nil, err
 	}
-	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
+	err := c.settle(patience, func(ctx context.Context) error { return p.cfg.Sender.WaitFor(ctx, c.args[0]) })
+	if err != nil {
 		return nil, err
 	}
 	return p.delivery(c)
 }
 
-// wait returns the account's deliveries when nothing is being delivered.
+// wait returns the account's deliveries when the attempts that were due have been made.
 func (p *Plane) wait(c *call) (any, error) {
 	matches, err := deliveryFilter(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
+	limit, err := c.timeout()
+	if err != nil {
+		return nil, err
+	}
+	err = c.settle(limit, func(ctx context.Context) error { return p.cfg.Sender.Wait(ctx, c.key) })
+	if err != nil {
 		return nil, err
 	}
 	return p.deliveriesThat(c, matches), nil
@@ -255,7 +262,7 @@ func (p *Plane) sample(c *call, in sampleBody) (any, error) {
 	if err != nil {
 		return nil, rejected(err)
 	}
-	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
+	if err := c.settle(patience, func(ctx context.Context) error { return p.cfg.Sender.WaitForEvent(ctx, id) }); err != nil {
 		return nil, err
 	}
 	return p.deliveriesThat(c, func(d deliver.Delivery) bool { return d.EventID == id }), nil
@@ -288,10 +295,15 @@ type releaseBody struct {
 // release sends the given deliveries in their order, or all of them, and returns
 // after an attempt of each.
 func (p *Plane) release(c *call, in releaseBody) (any, error) {
+	released := in.IDs
+	if len(released) == 0 {
+		released = p.holding(c, true).Held
+	}
 	if err := p.cfg.Sender.Release(c.key, in.IDs...); err != nil {
 		return nil, err
 	}
-	if err := p.cfg.Sender.Wait(c.r.Context()); err != nil {
+	err := c.settle(patience, func(ctx context.Context) error { return p.cfg.Sender.WaitFor(ctx, released...) })
+	if err != nil {
 		return nil, err
 	}
 	return p.holding(c, len(in.IDs) > 0), nil

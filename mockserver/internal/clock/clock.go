@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/gateway-go/gateway/mockserver/internal/stored"
 )
 
 // DefaultMaxTimers is how many timers one advance may fire beyond those that
@@ -26,6 +28,9 @@ const MaxSpeed = 1_000_000
 // years, added to it still gives a year before 9999, the last one that a
 // timestamp can have.
 const LastYear = 9599
+
+// firstYear is the first year in which a clock can start.
+const firstYear = 1970
 
 // end is the latest time that the clock can reach.
 var end = time.Date(LastYear, time.December, 31, 23, 59, 59, 0, time.UTC)
@@ -425,6 +430,11 @@ func (c *Clock) BetweenTimers(do func()) {
 	c.firing.Lock()
 	defer c.firing.Unlock()
 	do()
+}
+
+// Check returns an error if s is not the state of a clock.
+func (s State) Check() error {
+	return stored.Rules{"State.Now": stored.Years(firstYear, LastYear)}.Check("Clock", s)
 }
 
 // Restore sets the time and the timers, and may go back in time. It fails

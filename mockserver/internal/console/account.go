@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/truncate"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 )
 
 // account reads the account at the beginning of a path, "~acct_3f2a91bc/requests", and
@@ -27,11 +28,14 @@ func (rq *request) account(path string) string {
 }
 
 // accountPath returns the path of an account's pages.
-func (c *Console) accountPath(key string) string {
-	if key == c.cfg.Default {
+func (c *Console) accountPath(key string) string { return Path(c.cfg.Events, c.cfg.Default, key) }
+
+// Path returns the path of the pages about the account of a key.
+func Path(names *events.Hub, own, key string) string {
+	if key == own {
 		return Prefix
 	}
-	return Prefix + "/~" + url.PathEscape(c.cfg.Events.Name(key))
+	return Prefix + "/~" + url.PathEscape(names.Name(key))
 }
 
 // masked shows enough of a key to recognize it. The mock's own default keys are

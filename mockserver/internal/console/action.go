@@ -42,7 +42,7 @@ type field struct {
 	Options     []string
 	Placeholder string
 	Required    bool
-	Min         string
+	Min, Max    string
 }
 
 // maxForm is the maximum length of a form, twice that of a control plane body, and
@@ -129,7 +129,11 @@ func (rq *request) form() (url.Values, error) {
 func (rq *request) report(form url.Values, last result) {
 	ok := last.Status >= http.StatusOK && last.Status < http.StatusBadRequest
 	if ok && form.Get("show") == "" {
-		rq.done(note{Text: form.Get("label") + ": done.", Curl: last.Curl})
+		n := note{Text: form.Get("label") + ": done.", Curl: last.Curl}
+		if strings.HasPrefix(last.Call, http.MethodPost) {
+			n.Link = last.Made
+		}
+		rq.done(n)
 		return
 	}
 	status := http.StatusOK
@@ -295,6 +299,7 @@ type result struct {
 	Detail string
 	Call   string // what was sent
 	Body   string // the response, masked
+	Made   string // the page of the resource in the response; "" if there is none
 	Curl   string
 	Back   string
 
@@ -320,7 +325,7 @@ func (rq *request) send(call outgoing) result {
 	}
 	if status >= http.StatusBadRequest {
 		out.Detail = detailOf(text)
-	} else if call.path == diagnosePath {
+	} else if out.Made = rq.created(call.path, text); call.path == diagnosePath {
 		var diagnosed struct {
 			Data *webhook.Diagnosis `json:"data"`
 		}
@@ -393,8 +398,11 @@ func (rq *request) controls(resource, id string) (list []action) {
 			Call: "POST " + admin.Prefix + "/" + resource + "/{id}/" + name, IDs: []string{id},
 			Label: n.label, Hint: n.hint, Danger: n.danger,
 		}
-		if name == "fail-next" {
+		switch name {
+		case "fail-next":
 			a.Fields = []field{{Name: "n.count", Label: "Charges", Type: "number", Value: "1", Min: "0"}}
+		case "settle-for":
+			a.Fields = []field{{Name: "n.amount", Label: "Amount in the smallest unit", Type: "number", Min: "0", Required: true}}
 		}
 		list = append(list, a)
 	}
@@ -419,6 +427,11 @@ func controlNames() []controlName {
 		{"transactions/refuse", "Refuse", "The issuer refuses the card.", true},
 		{"transactions/cancel", "Cancel", "It is canceled.", true},
 		{"transactions/chargeback", "Charge back", "The payer's bank takes the payment back.", true},
+		{"transactions/dispute/open", "Open dispute", "The payer's bank asks for the money back (MED).", true},
+		{"transactions/dispute/contest", "Contest dispute", "The merchant contests the dispute.", false},
+		{"transactions/dispute/win", "Win dispute", "The dispute is decided for the merchant.", false},
+		{"transactions/dispute/lose", "Lose dispute", "The dispute is decided for the payer.", true},
+		{"transactions/settle-for", "Settle for another amount", "The gateway reports this as the amount; 0 undoes it.", false},
 		{"transfers/analyse", "Analyse", "The transfer goes to a risk check.", false},
 		{"transfers/process", "Process", "The bank accepts the transfer.", false},
 		{"transfers/settle", "Settle", "The money reaches its receiver.", false},

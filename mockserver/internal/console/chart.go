@@ -12,6 +12,7 @@ type chart struct {
 	Bars                  []bar
 	Days                  []store.Day // those with movements, the latest first
 	From, To              time.Time
+	Last                  time.Time // the latest day with movements, also before From; zero if there is none
 }
 
 type bar struct {
@@ -34,6 +35,9 @@ func newChart(days []store.Day, now time.Time) chart {
 	c := chart{
 		Width: shownDays * (barWidth + barGap), Height: 2*barHeight + 2, Middle: barHeight + 1,
 		From: first, To: today,
+	}
+	if len(days) > 0 {
+		c.Last = days[len(days)-1].At
 	}
 	var most int64 = 1
 	for _, d := range days {

@@ -273,6 +273,7 @@ type frame struct {
 	Environment string
 	Dialect     string
 	Note        *note
+	Elsewhere   *elsewhere
 	Sections    []section
 }
 
@@ -318,6 +319,9 @@ func (rq *request) frame(section string) *frame {
 		f.Dialect = "live"
 	default:
 		f.Dialect = "mixed"
+	}
+	if section != noSection {
+		f.Elsewhere = rq.elsewhere()
 	}
 	if rq.r.Method == http.MethodPost { // the page can't be reloaded
 		f.Back, f.Events = rq.back(), ""

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -241,6 +242,14 @@ func (rq *request) operation() (*view, error) {
 	return nil, notFound()
 }
 
+// sectionOf returns the kind of the resource in a path: "transactions" for
+// /v2/transactions/{id}/refund and for /__mock/transactions/{id}/pay.
+func sectionOf(path string) string {
+	_, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	section, _, _ := strings.Cut(rest, "/")
+	return section
+}
+
 func (rq *request) operationData(o *operation) *operationData {
 	q := rq.r.URL.Query()
 	data := &operationData{operation: o, Mine: q.Get("example")}
@@ -248,7 +257,7 @@ func (rq *request) operationData(o *operation) *operationData {
 	if strings.Contains(o.Path, "{") {
 		_, name, _ := strings.Cut(o.Path, "{")
 		name, _, _ = strings.Cut(name, "}")
-		data.Send.Fields = append(data.Send.Fields, field{Name: "id", Label: name, Type: "text", Required: true, Value: q.Get("id")})
+		data.Send.Fields = append(data.Send.Fields, field{Name: "id", Label: name, Type: "text", Required: true, Value: cmp.Or(q.Get("id"), rq.latest(sectionOf(o.Path)))})
 	}
 	for _, p := range o.Parameters {
 		if p.In != "query" {
@@ -267,6 +276,7 @@ func (rq *request) operationData(o *operation) *operationData {
 				body.Value, data.Mine = e.Body, e.Name
 			}
 		}
+		body.Value = rq.repeatable(body.Value)
 		data.Send.Fields = append(data.Send.Fields, body)
 	}
 	data.Send.Fields = append(data.Send.Fields, field{Name: "show", Type: "hidden", Value: "yes"})

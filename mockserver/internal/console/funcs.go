@@ -11,21 +11,25 @@ import (
 // functions are what the templates can call.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"stamp":    stamp,
-		"day":      func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
-		"clock":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-		"reais":    func(cents int64) string { return gateway.FormatAmount(cents, gateway.BRL) },
-		"readable": readable,
-		"short":    short,
-		"state":    func(s string) string { return "state-" + tone(s) },
-		"code":     codeOf,
-		"ms":       func(d time.Duration) string { return d.Round(10 * time.Microsecond).String() },
-		"indent":   indented,
-		"form":     form,
-		"ticks":    ticks,
-		"actionOf": actionOf,
-		"dict":     dict,
-		"join":     strings.Join,
+		"stamp":      stamp,
+		"day":        func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
+		"clock":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+		"reais":      func(cents int64) string { return gateway.FormatAmount(cents, gateway.BRL) },
+		"readable":   readable,
+		"short":      short,
+		"state":      func(s string) string { return "state-" + tone(s) },
+		"code":       codeOf,
+		"relative":   relative,
+		"human":      human,
+		"words":      func(name string) string { return strings.ReplaceAll(name, "_", " ") },
+		"columnKind": columnKind,
+		"ms":         func(d time.Duration) string { return d.Round(10 * time.Microsecond).String() },
+		"indent":     indented,
+		"form":       form,
+		"ticks":      ticks,
+		"actionOf":   actionOf,
+		"dict":       dict,
+		"join":       strings.Join,
 	}
 }
 
@@ -104,9 +108,9 @@ func tone(state string) string {
 	switch state {
 	case "paid", "captured", "active", "completed", "delivered", "processed", "ACTIVE":
 		return "good"
-	case "pending", "processing", "in_analysis", "incomplete", "trialing", "open", "ready", "three_ds_required", "held":
+	case "pending", "processing", "in_analysis", "incomplete", "trialing", "open", "ready", "three_ds_required", "waiting_payment", "held":
 		return "open"
-	case "refused", "chargedback", "error", "past_due", "failed", "med", "in_protest":
+	case "refused", "chargedback", "error", "past_due", "failed", "med", "in_protest", "pre_chargedback":
 		return "bad"
 	default:
 		return "done"

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +21,8 @@ type homeData struct {
 	Timers     []clock.Timer
 	Advance    []action
 	Chart      chart
+	Empty      bool    // nothing has happened yet
+	Sample     *action // creates a payment
 	Requests   []journal.Entry
 	Deliveries []deliver.Delivery
 }
@@ -46,7 +47,7 @@ const (
 )
 
 func (rq *request) home() (*view, error) {
-	data := homeData{Advance: rq.advances()}
+	data := homeData{Advance: rq.advances(), Sample: sampleOf("transactions")}
 	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
 		data.Balance = d.Balance
 		data.Chart = newChart(d.Days, rq.cfg.Clock.Now())
@@ -64,6 +65,7 @@ func (rq *request) home() (*view, error) {
 		}
 	}
 	data.Requests, _ = rq.cfg.Journal.Latest(rq.key, shownLatest, nil)
+	data.Empty = len(data.Requests) == 0 && !slices.ContainsFunc(data.Groups, func(g group) bool { return g.Total > 0 })
 	data.Deliveries, _ = rq.cfg.Sender.Latest(rq.key, shownLatest, nil)
 	return &view{Title: "Home", Template: "home", Data: data}, nil
 }
@@ -93,72 +95,4 @@ func (rq *request) advances() []action {
 			Name: "t.to", Label: "To (UTC)", Type: "datetime-local", Required: true, Value: now.Format("2006-01-02T15:04"), Min: now.Format("2006-01-02T15:04"),
 		}}},
 	}
-}
-
-// find redirects to the resource with an id, a reference or an e-mail address.
-func (rq *request) find() (*view, error) {
-	q := strings.TrimSpace(rq.r.URL.Query().Get("q"))
-	if q == "" {
-		return nil, redirect{rq.base}
-	}
-	var to string
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) { to = rq.locate(d, q) })
-	if to == "" {
-		if _, err := rq.cfg.Sender.Delivery(rq.key, q); err == nil {
-			to = rq.to("webhooks", q)
-		}
-	}
-	if to != "" {
-		return nil, redirect{to}
-	}
-	return nil, pageError{http.StatusNotFound, "Nothing in this account has the id, reference or e-mail address “" + q + "”."}
-}
-
-// locate returns the page of what q names, "" if there is none.
-func (rq *request) locate(d *store.Data, q string) string {
-	if t := cmp.Or(d.Transactions.Get(q), d.Transactions.ByRef(q)); t != nil {
-		return rq.to("transactions", t.ID)
-	}
-	if s := cmp.Or(d.Subscriptions.Get(q), d.Subscriptions.ByRef(q)); s != nil {
-		return rq.to("subscriptions", s.ID)
-	}
-	if t := cmp.Or(d.Transfers.Get(q), d.Transfers.ByRef(q)); t != nil {
-		return rq.to("transfers", t.ID)
-	}
-	if c := cmp.Or(d.Customers.Get(q), d.Customers.ByRef(q)); c != nil {
-		return rq.to("customers", c.ID)
-	}
-	if d.Links.Get(q) != nil {
-		return rq.to("links", q)
-	}
-	if !strings.Contains(q, "@") {
-		return ""
-	}
-	return rq.locateEmail(d, q)
-}
-
-// locateEmail returns the list of resources with an e-mail address.
-func (rq *request) locateEmail(d *store.Data, email string) string {
-	lower := strings.ToLower(email)
-	if n := found(&d.Transactions, store.TransactionEmail, lower); n > 0 {
-		return rq.to("transactions") + "?" + query("email", email)
-	}
-	if n := found(&d.Customers, store.CustomerEmail, lower); n > 0 {
-		return rq.to("customers") + "?" + query("email", email)
-	}
-	if n := found(&d.Subscriptions, store.SubscriptionEmail, lower); n > 0 {
-		return rq.to("subscriptions") + "?" + query("customer_email", email)
-	}
-	return ""
-}
-
-// found reports whether a table has a resource with a value: 1 or 0.
-func found[R any](t *store.Table[R], posting store.Posting[R], value string) int {
-	q := store.Query[R]{Limit: 1}
-	q.Is(posting, value)
-	page, err := t.Page(q)
-	if err != nil {
-		return 0
-	}
-	return len(page.Rows)
 }

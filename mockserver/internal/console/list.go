@@ -33,7 +33,8 @@ type listData struct {
 	Total         int
 	Next, Prev    string
 	Error         string
-	Create        string // the operation in the reference that creates one
+	Create        string  // the operation in the reference that creates one
+	Sample        *action // creates one
 }
 
 type row struct {
@@ -68,7 +69,7 @@ func (rq *request) list(l listing) (*listData, error) {
 			sent.Set(name, strings.Join(values, ","))
 		}
 	}
-	data := &listData{Columns: l.columns, Create: strings.Replace(l.operation, "_list", "_create", 1)}
+	data := &listData{Columns: l.columns, Create: strings.Replace(l.operation, "_list", "_create", 1), Sample: sampleOf(l.section)}
 	data.Filters, data.More = rq.filters(l, sent)
 	for name := range sent {
 		data.Filtered = data.Filtered || !slices.Contains([]string{"cursor", "direction", "page", "limit"}, name)
@@ -160,7 +161,10 @@ func (rq *request) filters(l listing, sent url.Values) (first, more []field) {
 		if slices.Contains([]string{"cursor", "direction", "page"}, p.Name) {
 			continue
 		}
-		f := field{Name: p.Name, Label: p.Name, Value: sent.Get(p.Name), Type: "text"}
+		f := field{Name: p.Name, Label: labelOf(p.Name), Value: sent.Get(p.Name), Type: "text"}
+		if slices.Contains([]string{"dateFrom", "dateTo", "created_after", "created_before"}, p.Name) && !strings.Contains(f.Value, "T") {
+			f.Type = "date"
+		}
 		if len(p.Values) > 0 {
 			f.Type, f.Options = "select", append([]string{""}, p.Values...)
 		}
@@ -172,6 +176,44 @@ func (rq *request) filters(l listing, sent url.Values) (first, more []field) {
 	}
 	slices.SortStableFunc(first, func(a, b field) int { return slices.Index(l.first, a.Name) - slices.Index(l.first, b.Name) })
 	return first, more
+}
+
+// labelOf returns the label of a filter.
+func labelOf(name string) string {
+	switch name {
+	case "status":
+		return "State"
+	case "paymentMethods":
+		return "Method"
+	case "email", "customer_email":
+		return "E-mail"
+	case "dateFrom", "created_after":
+		return "Created from"
+	case "dateTo", "created_before":
+		return "Created until"
+	case "deliveryStatus":
+		return "Delivery"
+	case "documentNumber", "document_number":
+		return "Document"
+	case "external_ref":
+		return "Reference"
+	case "ip_address":
+		return "IP address"
+	case "limit":
+		return "Per page"
+	case "search":
+		return "Name, e-mail or document"
+	default:
+		return sentence(name)
+	}
+}
+
+// columnKind returns the kind of a column's cells.
+func columnKind(rows []row, column int) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	return rows[0].Cells[column].Kind
 }
 
 // The values of an item of the interface's JSON.

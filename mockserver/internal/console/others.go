@@ -1,10 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
@@ -73,10 +75,12 @@ func (rq *request) subscription() (*view, error) {
 	id := rq.args[0]
 	var s *engine.Subscription
 	var charges []*engine.Transaction
+	paid := 0
 	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
 		if s = d.Subscriptions.Get(id); s == nil {
 			return
 		}
+		paid = paidPeriods(d, s)
 		for _, charge := range s.ChargeIDs[max(0, len(s.ChargeIDs)-shownOccurrences):] {
 			if t := d.Transactions.Get(charge); t != nil {
 				charges = append(charges, t)
@@ -89,16 +93,24 @@ func (rq *request) subscription() (*view, error) {
 	path := "/v2/subscriptions/" + url.PathEscape(id)
 	drawn := newDiagram("Subscriptions", s.Status)
 	data := &resourceData{
-		Kind: "Subscription", ID: id, State: s.Status, Facts: rq.subscriptionFacts(s), Diagram: &drawn,
+		Kind: "Subscription", ID: id, State: s.Status, Facts: rq.subscriptionFacts(s, paid), Diagram: &drawn,
 		Actions: rq.controls("subscriptions", id), JSON: rq.documents(path), Curl: rq.curl(http.MethodGet, path, ""),
-		Timeline: rq.timeline(id, []*occurrence{{At: s.CreatedAt, Kind: "state", Text: "created"}}, []*occurrence{
-			{At: s.TrialEnd, Kind: "timer", Text: "the trial ends"},
-			{At: s.CurrentPeriodEnd, Kind: "timer", Text: "the period ends"},
-			{At: s.NextRetryAt, Kind: "timer", Text: "the charge is retried"},
-		}),
+		Headline: headline{Name: subscriberOf(s), Money: rq.planOf(s)},
 	}
+	story := subject{
+		id: id, parts: map[string]string{}, path: "transactions", currency: s.Currency, state: s.Status, created: s.CreatedAt, updated: s.UpdatedAt,
+	}
+	for _, c := range charges {
+		story.parts[c.ID] = "Charge"
+	}
+	if next, what := nextCharge(s); next.After(rq.cfg.Clock.Now()) {
+		story.future = []*episode{{At: next, Kind: "timer", Text: what}}
+	}
+	data.Timeline, data.Headline.Told = rq.story(story)
 	if s.Authorizing() {
-		data.Code = picture("Authorization code", s.Authorization.QRCode)
+		if data.Code = picture("Authorization code", s.Authorization.QRCode); data.Code != nil {
+			data.Code.Open = true
+		}
 	}
 	if len(charges) > 0 {
 		data.Lists = append(data.Lists, rq.charges(charges))
@@ -138,18 +150,76 @@ func (rq *request) charges(list []*engine.Transaction) table {
 	return t
 }
 
-func (rq *request) subscriptionFacts(s *engine.Subscription) []fact {
+// subscriberOf is what people call a subscription.
+func subscriberOf(s *engine.Subscription) string {
+	if s.Customer != nil {
+		return cmp.Or(s.Customer.Name, s.Customer.Email, short(s.ID))
+	}
+	return short(s.ID)
+}
+
+// planOf says what a subscription costs and when it is charged next.
+func (rq *request) planOf(s *engine.Subscription) string {
+	every := s.Interval
+	if s.IntervalCount > 1 {
+		every = strconv.Itoa(s.IntervalCount) + " " + s.Interval + "s"
+	}
+	text := gateway.FormatAmount(s.Amount, gateway.Currency(s.Currency)) + " every " + every
+	if at, what := nextCharge(s); !at.IsZero() {
+		text += " · " + strings.ToLower(what[:1]) + what[1:] + " on " + at.UTC().Format(time.DateOnly) + ", " + relative(rq.cfg.Clock.Now(), at)
+	}
+	return text
+}
+
+// nextCharge returns when something happens to a subscription by itself, and what; the
+// zero time if nothing does.
+func nextCharge(s *engine.Subscription) (time.Time, string) {
+	switch gateway.SubscriptionStatus(s.Status) {
+	case gateway.SubscriptionPastDue:
+		return s.NextRetryAt, "Next attempt to charge"
+	case gateway.SubscriptionTrialing:
+		return s.TrialEnd, "First charge"
+	case gateway.SubscriptionActive:
+		return s.CurrentPeriodEnd, "Next charge"
+	case gateway.SubscriptionIncomplete:
+		if s.Authorizing() {
+			return s.Authorization.ExpirationDate, "Authorization expires"
+		}
+	default: // see below
+	}
+	if s.CancelAtPeriodEnd && s.CanceledAt.IsZero() {
+		return s.CurrentPeriodEnd, "Ends"
+	}
+	return time.Time{}, ""
+}
+
+// paidPeriods counts the charges of periods that were paid; the validation of a trial's
+// card is none.
+func paidPeriods(d *store.Data, s *engine.Subscription) (n int) {
+	for i, id := range s.ChargeIDs {
+		validation := i == 0 && !s.TrialEnd.IsZero() && s.Card != nil
+		if t := d.Transactions.Get(id); t != nil && !t.PaidAt.IsZero() && !validation {
+			n++
+		}
+	}
+	return n
+}
+
+func (rq *request) subscriptionFacts(s *engine.Subscription, paid int) []fact {
 	list := []fact{
 		{Label: "Amount", Cell: cell{gateway.FormatAmount(s.Amount, gateway.Currency(s.Currency)), "money"}},
 		{Label: "Every", Cell: cell{strconv.Itoa(s.IntervalCount) + " " + s.Interval, ""}},
 		{Label: "Method", Cell: cell{s.PaymentMethod, ""}},
-		{Label: "Periods billed", Cell: cell{strconv.Itoa(s.Cycle), ""}},
+		{Label: "Periods paid", Cell: cell{strconv.Itoa(paid), ""}},
 		timeFact("Period began", s.CurrentPeriodStart), timeFact("Period ends", s.CurrentPeriodEnd),
-		timeFact("Trial ends", s.TrialEnd), timeFact("Next retry", s.NextRetryAt),
+		timeFact("Trial ends", s.TrialEnd),
 		{Label: "If a charge fails", Cell: cell{s.FailurePolicy, ""}},
 		timeFact("Canceled", s.CanceledAt),
 		{Label: "Reason", Cell: cell{s.CancellationReason, "text"}},
 		timeFact("Created", s.CreatedAt),
+	}
+	if at, what := nextCharge(s); !at.IsZero() {
+		list = append(list[:3:3], append([]fact{timeFact(what, at)}, list[3:]...)...)
 	}
 	if s.FailNext > 0 {
 		list = append(list, fact{Label: "Charges that will fail", Cell: cell{strconv.Itoa(s.FailNext), ""}})
@@ -194,8 +264,14 @@ func (rq *request) transfer() (*view, error) {
 			timeFact("Created", t.CreatedAt), timeFact("Processed", t.ProcessedAt), timeFact("Transferred", t.TransferredAt),
 		),
 		Actions: rq.controls("transfers", id), JSON: rq.documents(path), Curl: rq.curl(http.MethodGet, path, ""),
-		Timeline: rq.timeline(id, []*occurrence{{At: t.CreatedAt, Kind: "state", Text: "created"}}, nil),
+		Headline: headline{
+			Name:  cmp.Or(t.ExternalRef, short(id)),
+			Money: gateway.FormatAmount(t.Amount, gateway.BRL) + ", of which " + gateway.FormatAmount(t.NetAmount(), gateway.BRL) + " reaches the receiver",
+		},
 	}
+	data.Timeline, data.Headline.Told = rq.story(subject{
+		id: id, currency: string(gateway.BRL), state: t.Status, created: t.CreatedAt, paid: t.TransferredAt, updated: t.UpdatedAt,
+	})
 	if allowed(rq, (*store.Account).Transfer, id, engine.CancelTransfer) {
 		data.Requests = append(data.Requests, action{
 			Call: "POST /v2/transfers/{id}/cancel", IDs: []string{id}, Label: "Cancel", Danger: true,
@@ -225,15 +301,16 @@ func (rq *request) customer() (*view, error) {
 			fact{Label: "Subscriptions", Cell: cell{"of this e-mail address", ""}, Link: rq.to("subscriptions") + "?" + query("customer_email", c.Email)},
 		),
 		JSON: rq.documents(path), Curl: rq.curl(http.MethodGet, path, ""),
-		Timeline: rq.timeline(id, []*occurrence{{At: c.CreatedAt, Kind: "state", Text: "created"}}, nil),
+		Headline: headline{Name: cmp.Or(c.Name, short(id)), Money: c.Email},
 	}
+	data.Timeline, data.Headline.Told = rq.story(subject{id: id, state: c.Status, created: c.CreatedAt, updated: c.UpdatedAt})
 	return &view{Title: "Customer " + id, Section: "/customers", Template: "resource", Data: data}, nil
 }
 
 // links lists the checkout links, for which the interface has no list.
 func (rq *request) links() (*view, error) {
 	q := rq.r.URL.Query()
-	data := &listData{Columns: []string{"Created", "State", "Title", "Amount", "Used", "Slug"}, Create: "checkout_links_create"}
+	data := &listData{Columns: []string{"Created", "State", "Title", "Amount", "Used", "Slug"}, Create: "checkout_links_create", Sample: sampleOf("links")}
 	var err error
 	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
 		var page store.Page[engine.Link]
@@ -259,6 +336,14 @@ func (rq *request) links() (*view, error) {
 
 const linksShown = 20
 
+// timesOf ends a sentence about the uses of a link.
+func timesOf(l *engine.Link) string {
+	if l.MaxUses == 0 && l.UsedCount == 1 {
+		return " time"
+	}
+	return " times"
+}
+
 func usesOf(l *engine.Link) string {
 	if l.MaxUses == 0 {
 		return strconv.Itoa(l.UsedCount)
@@ -269,16 +354,24 @@ func usesOf(l *engine.Link) string {
 func (rq *request) link() (*view, error) {
 	slug := rq.args[0]
 	var data *resourceData
+	story := subject{id: slug, parts: map[string]string{}}
 	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
-		if l := d.Links.Get(slug); l != nil {
-			data = rq.linkData(d, l)
+		l := d.Links.Get(slug)
+		if l == nil {
+			return
+		}
+		data = rq.linkData(d, l)
+		story.state, story.created, story.updated = l.Status, l.CreatedAt, l.UpdatedAt
+		sessions := d.SessionsOf(l)
+		for _, s := range sessions[:min(len(sessions), shownOccurrences)] {
+			story.parts[s.ID] = "Session " + short(s.ID)
 		}
 	})
 	if data == nil {
 		return nil, notFound()
 	}
 	data.Actions = rq.controls("checkout", slug)
-	data.Timeline = rq.timeline(slug, nil, nil)
+	data.Timeline, _ = rq.story(story)
 	return &view{Title: "Checkout link " + slug, Section: "/links", Template: "resource", Data: data}, nil
 }
 
@@ -295,6 +388,10 @@ func (rq *request) linkData(d *store.Data, l *engine.Link) *resourceData {
 		fact{Label: "cancel_url", Cell: cell{l.CancelURL, "text"}},
 		timeFact("Expires", l.ExpiresAt), timeFact("Created", l.CreatedAt),
 	)}
+	data.Headline = headline{
+		Name:  cmp.Or(l.Title, l.Slug),
+		Money: gateway.FormatAmount(l.Total(d.Catalog()), gateway.Currency(l.Currency)) + ", used " + usesOf(l) + timesOf(l),
+	}
 	sessions := table{Title: "Sessions", Columns: []string{"Created", "State", "Buyer", "Method", "Expires", "Transaction"}}
 	list := d.SessionsOf(l)
 	for _, s := range list[:min(len(list), shownOccurrences)] {

@@ -77,6 +77,7 @@ func (t tokens) giveBack(token string) {
 type note struct {
 	Text string
 	Curl string // the same action as a command
+	Link string // to what was created
 }
 
 // notes are the latest messages.

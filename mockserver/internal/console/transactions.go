@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
@@ -41,34 +42,69 @@ func (rq *request) transaction() (*view, error) {
 	}
 	path := "/v2/transactions/" + url.PathEscape(id)
 	state := t.Status
-	if state == string(gateway.TransactionThreeDSRequired) {
-		state = string(gateway.TransactionPending) // the live dialect's name for a pending one with a challenge
+	if state == string(gateway.TransactionThreeDSRequired) || state == string(gateway.TransactionWaitingPayment) {
+		state = string(gateway.TransactionPending) // live gateways' names for a pending one
 	}
 	drawn := newDiagram("Transactions", state)
 	data := &resourceData{
 		Kind: "Transaction", ID: id, State: t.Status, Facts: rq.transactionFacts(t), Diagram: &drawn,
 		Actions: rq.controls("transactions", id), Requests: rq.transactionRequests(t),
 		Code: cmp.Or(picture("Pix code", t.QRCode()), barcode(t.Voucher)), JSON: rq.documents(path), Curl: rq.curl("GET", path, ""),
-		Timeline: rq.timeline(id, []*occurrence{{At: t.CreatedAt, Kind: "state", Text: "created"}},
-			[]*occurrence{{At: t.UpdatedAt, Kind: "state", Text: "became " + t.Status}, rq.deadline(t)}),
+		Headline: headline{Name: cmp.Or(t.ExternalRef, short(id)), Money: rq.moneyOf(t)},
 	}
+	if data.Code != nil {
+		data.Code.Open = tone(t.Status) == "open"
+	}
+	data.Timeline, data.Headline.Told = rq.story(subject{
+		id: id, currency: t.Currency, state: t.Status, created: t.CreatedAt, paid: t.PaidAt, updated: t.UpdatedAt, future: []*episode{rq.deadline(t)},
+	})
 	return &view{Title: "Transaction " + id, Section: "/transactions", Template: "resource", Data: data}, nil
 }
 
+// moneyOf says in words where the money of a transaction is.
+func (rq *request) moneyOf(t *engine.Transaction) string {
+	amount := func(n int64) string { return gateway.FormatAmount(n, gateway.Currency(t.Currency)) }
+	left := t.PaidAmount - t.RefundedAmount
+	switch gateway.TransactionStatus(t.Status) {
+	case gateway.TransactionPending, gateway.TransactionThreeDSRequired, gateway.TransactionWaitingPayment:
+		text := amount(t.Amount) + " to be paid"
+		if due := rq.deadline(t).At; !due.IsZero() {
+			text += ", expires " + relative(rq.cfg.Clock.Now(), due)
+		}
+		return text
+	case gateway.TransactionPaid, gateway.TransactionCaptured:
+		return amount(t.PaidAmount) + " paid"
+	case gateway.TransactionPartiallyRefunded:
+		_, whole, _ := strings.Cut(amount(t.PaidAmount), " ")
+		return amount(left) + " of " + cmp.Or(whole, amount(t.PaidAmount)) + " left"
+	case gateway.TransactionRefunded:
+		return amount(t.RefundedAmount) + " refunded, nothing left"
+	case gateway.TransactionChargedback:
+		return amount(t.PaidAmount) + " charged back, nothing left"
+	default: // see below
+	}
+	if t.PaidAt.IsZero() {
+		return amount(t.Amount) + ", never paid"
+	}
+	return amount(left) + " in dispute"
+}
+
 // deadline is when a waiting transaction expires.
-func (*request) deadline(t *engine.Transaction) *occurrence {
-	if t.Status != string(gateway.TransactionPending) && t.Status != string(gateway.TransactionThreeDSRequired) {
-		return &occurrence{}
+func (*request) deadline(t *engine.Transaction) *episode {
+	switch gateway.TransactionStatus(t.Status) {
+	case gateway.TransactionPending, gateway.TransactionThreeDSRequired, gateway.TransactionWaitingPayment:
+	default:
+		return &episode{}
 	}
 	switch {
 	case t.NextAction != nil:
-		return &occurrence{At: t.NextAction.ExpiresAt, Kind: "timer", Text: "the 3-D Secure challenge expires"}
+		return &episode{At: t.NextAction.ExpiresAt, Kind: "timer", Text: "The 3-D Secure challenge expires"}
 	case t.Pix != nil:
-		return &occurrence{At: t.Pix.ExpirationDate, Kind: "timer", Text: "the Pix expires"}
+		return &episode{At: t.Pix.ExpirationDate, Kind: "timer", Text: "The Pix expires"}
 	case t.Voucher != nil:
-		return &occurrence{At: t.Voucher.ExpirationDate, Kind: "timer", Text: "the voucher expires"}
+		return &episode{At: t.Voucher.ExpirationDate, Kind: "timer", Text: "The voucher expires"}
 	default:
-		return &occurrence{}
+		return &episode{}
 	}
 }
 
@@ -85,6 +121,9 @@ func (rq *request) transactionFacts(t *engine.Transaction) []fact {
 		{Label: "Installments", Cell: cell{strconv.Itoa(t.Installments), ""}},
 		{Label: "notify_url", Cell: cell{t.NotifyURL, "text"}},
 		timeFact("Created", t.CreatedAt), timeFact("Paid at", t.PaidAt), timeFact("Updated", t.UpdatedAt),
+	}
+	if t.SettledAmount != 0 {
+		list = append(list, amount("Reported amount", t.SettledAmount))
 	}
 	if t.Card != nil {
 		list = append(list, fact{Label: "Card", Cell: cell{"···· " + t.Card.Last4, ""}})
@@ -107,18 +146,21 @@ func (rq *request) transactionRequests(t *engine.Transaction) (list []action) {
 		return allowed(rq, (*store.Account).Transaction, t.ID, do)
 	}
 	const refund = "PUT /v2/transactions/{id}/refund"
-	reason := field{Name: "s.reason", Label: "Reason", Type: "text"}
-	if may(func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
-		return engine.Refund(env, t, engine.RefundRequest{})
-	}) {
-		list = append(list, action{Call: refund, IDs: []string{t.ID}, Label: "Refund the rest", Fields: []field{reason}, Danger: true})
+	refundable := func(amount int64) bool {
+		return may(func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+			return engine.Refund(env, t, engine.RefundRequest{Amount: amount})
+		})
 	}
-	if t.PaidAmount-t.RefundedAmount > 1 && may(func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
-		return engine.Refund(env, t, engine.RefundRequest{Amount: 1})
-	}) {
-		list = append(list, action{Call: refund, IDs: []string{t.ID}, Label: "Refund a part", Danger: true, Fields: []field{
-			{Name: "n.amount", Label: "Amount in the smallest unit", Type: "number", Min: "1", Required: true}, reason,
-		}})
+	if refundable(0) {
+		a := action{Call: refund, IDs: []string{t.ID}, Label: "Refund", Danger: true, Hint: "Gives the buyer the money back."}
+		if left := t.PaidAmount - t.RefundedAmount; left > 1 && refundable(1) {
+			a.Fields = append(a.Fields, field{
+				Name: "n.amount", Label: "Cents; empty for all that is left", Type: "number", Min: "1", Max: strconv.FormatInt(left, 10),
+				Placeholder: strconv.FormatInt(left, 10),
+			})
+		}
+		a.Fields = append(a.Fields, field{Name: "s.reason", Label: "Reason", Type: "text"})
+		list = append(list, a)
 	}
 	if rq.cfg.Sandbox {
 		status := spec.Describe(spec.Transactions.SetSandboxStatus.Rule, spec.Variant{Dialect: rq.cfg.Dialect}).Member("status")

@@ -71,15 +71,15 @@ func (s *Sender) prepare(j *job) prepared {
 }
 
 // attempt makes one request. It is called without the lock.
-func (s *Sender) attempt(r prepared) Attempt {
+func (s *Sender) attempt(ctx context.Context, r prepared) Attempt {
 	began := s.cfg.Wall()
 	a := Attempt{Number: r.number, At: r.at, Wall: began, Signed: !r.secret.IsZero(), Fault: string(r.fault)}
 	err := r.err
 	if err == nil {
-		a.Status, a.Response, err = s.send(r, began)
+		a.Status, a.Response, err = s.send(ctx, r, began)
 	}
 	if err != nil {
-		a.Error = explain(err)
+		a.Error = explain(err, s.cfg.Timeout)
 	} else if !a.OK() {
 		a.Error = fmt.Sprintf("the response has status %d", a.Status)
 	}
@@ -87,13 +87,11 @@ func (s *Sender) attempt(r prepared) Attempt {
 	return a
 }
 
-func (s *Sender) send(r prepared, now time.Time) (status int, response string, err error) {
+func (s *Sender) send(ctx context.Context, r prepared, now time.Time) (status int, response string, err error) {
 	body, err := r.message.bytes()
 	if err != nil {
 		return 0, "", fmt.Errorf("rendering the body: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, Timeout)
-	defer cancel()
 	client, address := s.network, r.url
 	if r.handler != nil {
 		client, address = inMemory(r.handler), "http://handler.mock.invalid"+cmp.Or(r.path, "/")
@@ -143,7 +141,7 @@ func corrupt(signature string) string {
 }
 
 // explain describes why there was no response. It is one line, unless a handler panicked.
-func explain(err error) string {
+func explain(err error, limit time.Duration) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
@@ -151,7 +149,7 @@ func explain(err error) string {
 	case errors.Is(err, memory.ErrPanic):
 		return err.Error() // with the stack, since the handler belongs to the test
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("no response within %s", Timeout)
+		return fmt.Sprintf("no response within %s", limit)
 	case errors.Is(err, context.Canceled):
 		return "the gateway was closed"
 	case errors.Is(err, io.EOF):

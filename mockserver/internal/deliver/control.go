@@ -67,16 +67,18 @@ func (s *Sender) release(account string, ids []string) error {
 	}
 	for _, d := range chosen {
 		d.State = Pending
-		s.enqueueReleased(&job{d: d, scheduled: true})
+		s.enqueueReleased(account, &job{d: d, scheduled: true})
 	}
 	return nil
 }
 
 // Reset removes the deliveries and endpoints of an account, and ends its hold.
-// Endpoints that serve all accounts stay, and running attempts finish.
+// Endpoints that serve all accounts stay. Its attempts are aborted, so that a receiver
+// gets no webhook of the time before.
 func (s *Sender) Reset(account string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.abort(account)
 	gone := func(d *delivery) bool { return d.Account == account }
 	s.log = slices.DeleteFunc(s.log, func(d *delivery) bool {
 		if gone(d) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
@@ -23,19 +24,22 @@ import (
 )
 
 const (
-	// Timeout limits an attempt, in wall time.
-	Timeout = 10 * time.Second
+	// DefaultTimeout limits an attempt, in wall time.
+	DefaultTimeout = 10 * time.Second
+	// MaxRetries is how many retries a schedule may have.
+	MaxRetries = 100
+	// MaxRetryTime is the latest retry, after the first attempt.
+	MaxRetryTime = 365 * 24 * time.Hour
 	// TimerKind is the kind of an attempt's timer.
 	TimerKind = "webhook.attempt"
 
-	maxWorkers = 64     // concurrent attempts
 	defaultLog = 10_000 // number of finished deliveries in the log
 )
 
-// Schedule returns the times of the attempts, relative to the first.
-func Schedule() []time.Duration {
+// DefaultRetries returns the times of the retries, relative to the first attempt.
+func DefaultRetries() []time.Duration {
 	return []time.Duration{
-		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute,
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute,
 		2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 	}
 }
@@ -54,8 +58,20 @@ type Config struct {
 	Persist func(Changed) error
 	// Paused means that no attempt is made before [Sender.Resume].
 	Paused bool
+	// Timeout limits an attempt, in wall time; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Retries are the times of the retries, relative to the first attempt, in order; nil
+	// means DefaultRetries.
+	Retries []time.Duration
+	// PauseAfter is how many attempts in a row must fail until an endpoint is paused; 0
+	// pauses none.
+	PauseAfter int
+	// AnyCertificate accepts the certificate of every receiver.
+	AnyCertificate bool
 	// Headers are the names of the signature headers; "" means the default.
 	Headers webhook.HeaderNames
+	// Dialect is that of the bodies.
+	Dialect spec.Dialect
 	// Log is the number of finished deliveries to keep in the log; 0 means 10,000.
 	Log int
 	// Memory is the limit that deliveries share with the rest of the server;
@@ -90,17 +106,24 @@ type Sender struct {
 	byID       map[string]*delivery
 	held       map[string][]*delivery // by account; "" holds the deliveries of all accounts
 	queues     map[queueKey]*queue
-	ready      []*queue
+	lanes      map[string]*lane // by account
+	turn       []*lane          // those that can run an attempt, in the order of their turns
 	workers    int
-	released   []*job // jobs released in a chosen order; only the first is in its queue
-	active     int    // jobs that are queued or running
-	idle       []chan struct{}
+	released   map[string]*release // by the account that released them
+	active     map[*job]struct{}   // the queued and running jobs
+	waiters    map[*waiter]struct{}
 }
 
 // New returns a Sender. Close it when it is no longer needed.
 func New(cfg Config) *Sender {
 	if cfg.Log == 0 {
 		cfg.Log = defaultLog
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Retries == nil {
+		cfg.Retries = DefaultRetries()
 	}
 	if cfg.Memory == nil {
 		cfg.Memory = memlimit.Unlimited()
@@ -110,14 +133,18 @@ func New(cfg Config) *Sender {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{
-		cfg: cfg, schedule: Schedule(), ctx: ctx, stop: stop, paused: cfg.Paused,
-		hosts:  map[string]http.Handler{},
-		byID:   map[string]*delivery{},
-		held:   map[string][]*delivery{},
-		queues: map[queueKey]*queue{},
+		cfg: cfg, schedule: append([]time.Duration{0}, cfg.Retries...), ctx: ctx, stop: stop, paused: cfg.Paused,
+		hosts:    map[string]http.Handler{},
+		byID:     map[string]*delivery{},
+		held:     map[string][]*delivery{},
+		queues:   map[queueKey]*queue{},
+		lanes:    map[string]*lane{},
+		released: map[string]*release{},
+		active:   map[*job]struct{}{},
+		waiters:  map[*waiter]struct{}{},
 	}
 	s.network = &http.Client{
-		Transport:     &router{sender: s, network: networkTransport()},
+		Transport:     &router{sender: s, network: networkTransport(cfg.Timeout, cfg.AnyCertificate)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s
@@ -144,7 +171,7 @@ func (s *Sender) Prepare(account string, events []engine.Event, v1 *engine.Integ
 	defer s.mu.Unlock()
 	for i := range events {
 		m := &messages[i]
-		m.setEvent(&events[i])
+		m.setEvent(&events[i], s.cfg.Dialect)
 		targets := s.targets(account, m.event, v1)
 		if s.cfg.Events.Listening() {
 			p.notes = append(p.notes, noteOf(account, m.event, len(targets)))
@@ -249,9 +276,11 @@ func (s *Sender) due(d *delivery) {
 		}
 	}
 	j := &job{d: d, scheduled: true}
-	if len(s.released) > 0 { // deliveries that were released earlier come first
-		s.enqueueReleased(j)
-		return
+	for _, holder := range [...]string{"", d.Account} {
+		if s.released[holder] != nil { // deliveries that were released earlier come first
+			s.enqueueReleased(holder, j)
+			return
+		}
 	}
 	s.enqueue(j)
 }
@@ -277,29 +306,6 @@ var (
 	ErrUnknownEndpoint = errors.New("no endpoint has this id")
 )
 
-// Wait returns when no attempt is queued or running. It does not wait for held
-// deliveries or for later attempts.
-func (s *Sender) Wait(ctx context.Context) error {
-	s.mu.Lock()
-	if s.active == 0 {
-		s.mu.Unlock()
-		return nil
-	}
-	if Inside() {
-		s.mu.Unlock()
-		return ErrInside
-	}
-	idle := make(chan struct{})
-	s.idle = append(s.idle, idle)
-	s.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Close cancels running attempts and waits until they have ended.
 func (s *Sender) Close() {
 	s.mu.Lock()
@@ -310,6 +316,9 @@ func (s *Sender) Close() {
 	s.network.CloseIdleConnections()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active = 0
-	s.signalIdle()
+	s.released = map[string]*release{}
+	clear(s.active)
+	for w := range s.waiters {
+		s.over(w)
+	}
 }

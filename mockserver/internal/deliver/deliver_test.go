@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +43,7 @@ func newSystem(t *testing.T) *system {
 	sys.clock = clock.New(clock.Config{
 		Start:  start,
 		Fire:   func(tm clock.Timer) error { sys.Fire(tm); return nil },
-		Settle: func(ctx context.Context) error { return sys.Wait(ctx) },
+		Settle: func(ctx context.Context) error { return sys.Wait(ctx, "") },
 		Refuse: func() error {
 			if deliver.Inside() {
 				return deliver.ErrInside
@@ -75,7 +77,7 @@ func (sys *system) post(account, kind string, t *engine.Transaction) {
 
 func (sys *system) wait(t *testing.T) {
 	t.Helper()
-	require.NoError(t, sys.Wait(t.Context()))
+	require.NoError(t, sys.Wait(t.Context(), ""))
 }
 
 func (sys *system) states() []deliver.State {
@@ -263,7 +265,7 @@ func TestAReceiverMayCallTheSender(t *testing.T) {
 	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		sys.Hold("b")
 		_ = sys.Deliveries("")
-		wait = sys.Wait(r.Context())
+		wait = sys.Wait(r.Context(), "")
 		advance = sys.clock.Advance(r.Context(), time.Hour)
 		done := make(chan struct{})
 		go func(ctx context.Context) { // from another goroutine, the clock reports the advance that is running
@@ -286,23 +288,23 @@ func TestSignatures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sys, shop, open := newSystem(t), &receiver{}, &receiver{}
-		signed := sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("first")})
+		signed := sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("whsec_first_0001")})
 		sys.endpoint(t, deliver.Endpoint{Handler: open})
 
 		sys.emit("a", "transaction.paid", "tx_1")
 		sys.wait(t)
-		require.NoError(t, sys.Rotate("", signed.ID, gateway.NewSecret("second")))
+		require.NoError(t, sys.Rotate("", signed.ID, gateway.NewSecret("whsec_second_0001")))
 		sys.emit("a", "transaction.paid", "tx_1")
 		sys.wait(t)
 
-		for i, secret := range []gateway.Secret{gateway.NewSecret("first"), gateway.NewSecret("second")} {
+		for i, secret := range []gateway.Secret{gateway.NewSecret("whsec_first_0001"), gateway.NewSecret("whsec_second_0001")} {
 			require.NoError(t, webhook.Verify(shop.header[i], shop.bodies[i], secret))
 			assert.Empty(t, open.header[i].Get(webhook.DefaultSignatureHeader))
 			assert.Empty(t, open.header[i].Get(webhook.DefaultTimestampHeader))
 		}
-		require.ErrorIs(t, webhook.Verify(shop.header[1], shop.bodies[1], gateway.NewSecret("first")), webhook.ErrInvalidSignature)
+		require.ErrorIs(t, webhook.Verify(shop.header[1], shop.bodies[1], gateway.NewSecret("whsec_first_0001")), webhook.ErrInvalidSignature)
 		assert.Equal(t, fmt.Sprint(time.Now().Unix()), shop.header[0].Get(webhook.DefaultTimestampHeader), "wall time")
-		require.ErrorIs(t, sys.Rotate("", "ep_9", gateway.NewSecret("x")), deliver.ErrUnknownEndpoint)
+		require.ErrorIs(t, sys.Rotate("", "ep_9", gateway.NewSecret("whsec_x_0001")), deliver.ErrUnknownEndpoint)
 	})
 }
 
@@ -461,12 +463,12 @@ func TestWebhookFaults(t *testing.T) {
 	sys := newSystem(t)
 	shop := &receiver{}
 	shop.status = func(string) int {
-		if webhook.Verify(shop.header[len(shop.header)-1], shop.bodies[len(shop.bodies)-1], gateway.NewSecret("s")) != nil {
+		if webhook.Verify(shop.header[len(shop.header)-1], shop.bodies[len(shop.bodies)-1], gateway.NewSecret("whsec_s_0001")) != nil {
 			return http.StatusUnauthorized
 		}
 		return http.StatusOK
 	}
-	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("s")})
+	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("whsec_s_0001")})
 	for i, kind := range []faults.Kind{faults.DropWebhook, faults.DuplicateWebhook, faults.CorruptSignature, faults.StaleTimestamp, faults.DelayWebhook} {
 		_, err := sys.faults.Add(faults.Fault{Kind: kind, Times: 1, Delay: time.Hour})
 		require.NoError(t, err)
@@ -476,11 +478,11 @@ func TestWebhookFaults(t *testing.T) {
 	assert.Equal(t, []string{"evt_2", "evt_2", "evt_3", "evt_4"}, shop.events())
 	assert.Equal(t, shop.bodies[0], shop.bodies[1])
 	assert.Equal(t, []deliver.State{deliver.Dropped, deliver.Delivered, deliver.Pending, deliver.Pending, deliver.Pending}, sys.states())
-	require.ErrorIs(t, webhook.Verify(shop.header[2], shop.bodies[2], gateway.NewSecret("s")), webhook.ErrInvalidSignature)
-	require.ErrorIs(t, webhook.Verify(shop.header[3], shop.bodies[3], gateway.NewSecret("s")), webhook.ErrStaleTimestamp)
+	require.ErrorIs(t, webhook.Verify(shop.header[2], shop.bodies[2], gateway.NewSecret("whsec_s_0001")), webhook.ErrInvalidSignature)
+	require.ErrorIs(t, webhook.Verify(shop.header[3], shop.bodies[3], gateway.NewSecret("whsec_s_0001")), webhook.ErrStaleTimestamp)
 	stamp, err := strconv.ParseInt(shop.header[2].Get(webhook.DefaultTimestampHeader), 10, 64)
 	require.NoError(t, err)
-	_, right := webhook.Sign(gateway.NewSecret("s"), time.Unix(stamp, 0), shop.bodies[2])
+	_, right := webhook.Sign(gateway.NewSecret("whsec_s_0001"), time.Unix(stamp, 0), shop.bodies[2])
 	wrong := shop.header[2].Get(webhook.DefaultSignatureHeader)
 	assert.Equal(t, right[:len(right)-1], wrong[:len(wrong)-1], "all but the last digit")
 	assert.Regexp(t, "^sha256=[0-9a-f]{64}$", wrong)
@@ -530,8 +532,8 @@ func TestFailingReceivers(t *testing.T) {
 				assert.Equal(t, start.Add(5*time.Second), d.Next, "it is retried")
 				assert.Equal(t, 1, calls, "no redirect is followed")
 				if name == "hangs" {
-					assert.Equal(t, deliver.Timeout, time.Since(began))
-					assert.Equal(t, deliver.Timeout, a.Duration)
+					assert.Equal(t, deliver.DefaultTimeout, time.Since(began))
+					assert.Equal(t, deliver.DefaultTimeout, a.Duration)
 				}
 				sys.Close()
 			})
@@ -558,7 +560,7 @@ func TestWaitReturnsWhenItsContextIsCanceled(t *testing.T) {
 	<-called
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, sys.Wait(ctx), context.Canceled)
+	require.ErrorIs(t, sys.Wait(ctx, ""), context.Canceled)
 }
 
 func TestCloseCancelsRunningDeliveries(t *testing.T) {
@@ -580,9 +582,9 @@ func TestCloseCancelsRunningDeliveries(t *testing.T) {
 			attempts += len(d.Attempts)
 		}
 		assert.Equal(t, 64, attempts, "only those that were running")
-		require.NoError(t, sys.Wait(t.Context()), "Wait does not wait for attempts that will never be made")
+		require.NoError(t, sys.Wait(t.Context(), ""), "Wait does not wait for attempts that will never be made")
 		sys.emit("a", "transaction.paid", "tx_1")
-		require.NoError(t, sys.Wait(t.Context()))
+		require.NoError(t, sys.Wait(t.Context(), ""))
 		list := sys.Deliveries("")
 		assert.Empty(t, list[len(list)-1].Attempts, "no new attempt is started")
 		sys.Close()
@@ -626,6 +628,8 @@ func TestEndpoints(t *testing.T) {
 		{URL: "shop.example"},
 		{URL: "ftp://shop.example"},
 		{URL: "http://"},
+		{URL: "http://shop.test:0/"},
+		{URL: "http://shop.test:65536/"},
 		{URL: "://"},
 		{URL: "https://shop.example", Events: []string{""}},
 		{URL: "https://shop.example/" + strings.Repeat("x", 2049-21)},
@@ -647,6 +651,27 @@ func TestEndpoints(t *testing.T) {
 	require.NoError(t, sys.Release("a"))
 	sys.wait(t)
 	assert.Equal(t, "the endpoint was removed", sys.Deliveries("a")[0].Attempts[0].Error)
+}
+
+// The mock signs only with secrets that the project's receiver accepts as keys.
+func TestSecretsOfEndpoints(t *testing.T) {
+	t.Parallel()
+	sys := newSystem(t)
+	ep := sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: &receiver{}})
+	for _, secret := range []string{"", "whsec_1", "whsec_test_1", " whsec_test_1", "12345678", `"whsec_test_1"`, "‘whsec_test_1’", "whsec_test_1\n"} {
+		_, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: gateway.NewSecret(secret)}}})
+		accepted := err == nil || secret == "" // an unsigned endpoint
+		_, added := sys.AddEndpoint(deliver.Endpoint{Account: "a", Handler: &receiver{}, Secret: gateway.NewSecret(secret)})
+		assert.Equal(t, accepted, added == nil, "%q: %v, %v", secret, err, added)
+		rotated := sys.Rotate("a", ep.ID, gateway.NewSecret(secret))
+		assert.Equal(t, accepted, rotated == nil, secret)
+		read := deliver.Registry{Endpoints: []deliver.SavedEndpoint{{ID: "ep_1", URL: "https://shop.test/", Secret: secret}}}.Check()
+		assert.Equal(t, accepted, read == nil, "from a file: %q: %v", secret, read)
+		if !accepted {
+			require.ErrorIs(t, rotated, deliver.ErrSecret)
+			assert.NotContains(t, rotated.Error(), strings.TrimSpace(secret))
+		}
+	}
 }
 
 func TestReset(t *testing.T) {
@@ -683,7 +708,7 @@ func TestSaveAndLoad(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
 	shop := &receiver{status: func(id string) int { return map[bool]int{true: 500, false: 200}[id == "evt_1"] }}
-	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("s"), Events: []string{"transaction.*"}})
+	sys.endpoint(t, deliver.Endpoint{Handler: shop, Secret: gateway.NewSecret("whsec_s_0001"), Events: []string{"transaction.*"}})
 	sys.emit("a", "transaction.paid", "tx_1")
 	sys.emit("b", "transaction.paid", "tx_2")
 	sys.wait(t)
@@ -706,7 +731,7 @@ func TestSaveAndLoad(t *testing.T) {
 		return list
 	}
 	first := run()
-	require.NoError(t, sys.Load(saved))
+	sys.Load(saved)
 	require.NoError(t, sys.clock.Restore(state))
 	sys.emitted = 3
 	second := run()
@@ -766,19 +791,19 @@ func TestSavedEndpoints(t *testing.T) {
 	t.Cleanup(s.Close)
 	for _, e := range []deliver.Endpoint{
 		{URL: "https://shop.test/start"},
-		{Account: "a", URL: "https://shop.test/hook", Secret: gateway.NewSecret("s"), Events: []string{"payout.*"}},
+		{Account: "a", URL: "https://shop.test/hook", Secret: gateway.NewSecret("whsec_s_0001"), Events: []string{"payout.*"}},
 		{Account: "a", Handler: &receiver{}},
 	} {
 		_, err := s.AddEndpoint(e)
 		require.NoError(t, err)
 	}
-	want := deliver.SavedEndpoint{ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: "s", Events: []string{"payout.*"}}
+	want := deliver.SavedEndpoint{ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: "whsec_s_0001", Events: []string{"payout.*"}}
 	assert.Equal(t, deliver.Registry{Registered: 3, Endpoints: []deliver.SavedEndpoint{want}}, last)
 
 	full = errors.New("disk full")
 	_, err := s.AddEndpoint(deliver.Endpoint{Account: "a", URL: "https://shop.test/late"})
 	require.ErrorIs(t, err, full)
-	require.ErrorIs(t, s.Rotate("a", "ep_2", gateway.NewSecret("new")), full)
+	require.ErrorIs(t, s.Rotate("a", "ep_2", gateway.NewSecret("whsec_new_0001")), full)
 	require.ErrorIs(t, s.RemoveEndpoint("a", "ep_2"), full)
 	last = deliver.Registry{Registered: 3, Endpoints: []deliver.SavedEndpoint{want}}
 
@@ -787,7 +812,7 @@ func TestSavedEndpoints(t *testing.T) {
 	again.LoadEndpoints(last)
 	assert.Len(t, again.Endpoints(""), 2)
 	assert.Equal(t, []deliver.Endpoint{{
-		ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: gateway.NewSecret("s"), Events: []string{"payout.*"},
+		ID: "ep_2", Account: "a", URL: "https://shop.test/hook", Secret: gateway.NewSecret("whsec_s_0001"), Events: []string{"payout.*"},
 	}}, again.Endpoints("a"))
 	assert.Equal(t, "ep_4", again.endpoint(t, deliver.Endpoint{URL: "https://shop.test/next"}).ID)
 }
@@ -810,18 +835,18 @@ func TestHeldDeliveriesAreDueAfterARestart(t *testing.T) {
 	later := held
 	later.ID, later.State, later.Next = "dlv_2", deliver.Pending, start.Add(time.Hour)
 	s.LoadDelivery(later)
-	require.NoError(t, s.Wait(t.Context()))
+	require.NoError(t, s.Wait(t.Context(), ""))
 	assert.Empty(t, shop.events(), "nothing is sent before Resume")
 	s.Resume()
-	require.NoError(t, s.Wait(t.Context()))
+	require.NoError(t, s.Wait(t.Context(), ""))
 	assert.Equal(t, []string{"evt_x"}, shop.events(), "the delivery that is due later waits")
 	d, err := s.Delivery("", "dlv_1")
 	require.NoError(t, err)
 	assert.Equal(t, start.Add(5*time.Second), d.Next, "that was the first scheduled attempt")
 
 	held.State = deliver.Pending
-	require.NoError(t, s.Load(deliver.Saved{Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}}, Deliveries: []deliver.SavedDelivery{held}}))
-	require.NoError(t, s.Wait(t.Context()))
+	s.Load(deliver.Saved{Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}}, Deliveries: []deliver.SavedDelivery{held}})
+	require.NoError(t, s.Wait(t.Context(), ""))
 	assert.Len(t, shop.events(), 2, "Load does not pause the sender again")
 	d, err = s.Delivery("", "dlv_1")
 	require.NoError(t, err)
@@ -847,33 +872,128 @@ func TestSaveKeepsTheWholeDelivery(t *testing.T) {
 	assert.Equal(t, uint64(3), all.Made)
 }
 
-func TestLoadFailsWhileAttemptsAreRunning(t *testing.T) {
+// Attempts of the state before a Load are canceled, and leave no trace in the new
+// state. Those that were queued are never made.
+func TestLoadAbortsAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys, shop := newSystem(t), hanging{}
+		sys.endpoint(t, deliver.Endpoint{Handler: &shop})
+		for range 3 {
+			sys.emit("a", "transaction.paid", "tx_1")
+		}
+		synctest.Wait()
+		saved, err := sys.Save()
+		require.NoError(t, err)
+		sys.Load(deliver.Saved{Endpoints: saved.Endpoints})
+		require.NoError(t, sys.Wait(t.Context(), ""), "nothing is being delivered")
+		synctest.Wait()
+		assert.Equal(t, [2]int32{1, 1}, shop.counts(), "called and canceled")
+		assert.Empty(t, sys.Deliveries(""))
+
+		sys.Load(saved)
+		synctest.Wait()
+		assert.Equal(t, int32(2), shop.called.Load(), "the attempt that was running is made again")
+	})
+}
+
+// hanging is a receiver that never responds.
+type hanging struct{ called, canceled atomic.Int32 }
+
+func (h *hanging) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	h.called.Add(1)
+	<-r.Context().Done()
+	h.canceled.Add(1)
+}
+
+func (h *hanging) counts() [2]int32 { return [2]int32{h.called.Load(), h.canceled.Load()} }
+
+// A webhook of the time before a reset does not reach the receivers of the next test.
+func TestResetAbortsTheAccountsAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys := newSystem(t)
+		var shop hanging
+		sys.Serve("shop.test", &shop)
+		for _, account := range []string{"a", "a", "b"} {
+			sys.post(account, "transaction.paid", &engine.Transaction{ID: "tx_" + account, NotifyURL: "https://shop.test/"})
+		}
+		synctest.Wait()
+		require.NoError(t, sys.Reset("a"))
+		require.NoError(t, sys.Wait(t.Context(), "a"))
+		synctest.Wait()
+		assert.Equal(t, [2]int32{2, 1}, shop.counts(), "a's second webhook was queued, b's is still running")
+		assert.Len(t, sys.Deliveries(""), 1)
+
+		sys.post("a", "transaction.paid", &engine.Transaction{ID: "tx_a", NotifyURL: "https://shop.test/"})
+		synctest.Wait()
+		assert.Equal(t, [2]int32{3, 1}, shop.counts(), "the account goes on")
+	})
+}
+
+// An account neither waits for the deliveries of others nor is delayed by them,
+// whatever they do: hang, in any number, or be released one after the other.
+func TestAccountsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys, shop := newSystem(t), &receiver{}
+		sys.endpoint(t, deliver.Endpoint{Account: "busy", Handler: &hanging{}})
+		sys.endpoint(t, deliver.Endpoint{Account: "a", Handler: shop})
+		sys.Hold("busy")
+		sys.emit("busy", "transaction.paid", "tx_0")
+		require.NoError(t, sys.Release("busy", "dlv_1"))
+		require.NoError(t, sys.Release("busy"))
+		for i := range 200 {
+			sys.emit("busy", "transaction.paid", fmt.Sprint("tx_", i))
+		}
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, sys.Wait(t.Context(), "idle"))
+		sys.emit("a", "transaction.paid", "tx_a")
+		require.NoError(t, sys.Wait(t.Context(), "a"))
+		sample, err := sys.SendSample("a", webhook.TransactionPaid)
+		require.NoError(t, err)
+		require.NoError(t, sys.WaitForEvent(t.Context(), sample))
+		id := sys.Deliveries("a")[0].ID
+		require.NoError(t, sys.Redeliver("a", id))
+		require.NoError(t, sys.WaitFor(t.Context(), id))
+		assert.Len(t, shop.events(), 3)
+		assert.Zero(t, time.Since(began))
+	})
+}
+
+// Wait covers the webhooks that a receiver causes, but not those of a stream that
+// never ends.
+func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	sys := newSystem(t)
-	var err error
+	limit, caused := 20, 0
 	sys.endpoint(t, deliver.Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		err = sys.Load(deliver.Saved{})
+		if caused++; caused < limit {
+			sys.emit("a", "transaction.paid", "tx_1")
+		}
 	})})
 	sys.emit("a", "transaction.paid", "tx_1")
-	sys.wait(t)
-	require.ErrorIs(t, err, deliver.ErrBusy)
-	assert.Len(t, sys.Deliveries("a"), 1)
-	require.NoError(t, sys.Load(deliver.Saved{}))
-	assert.Empty(t, sys.Deliveries("a"))
+	require.NoError(t, sys.Wait(t.Context(), "a"))
+	assert.Equal(t, 20, caused)
+
+	limit = math.MaxInt
+	sys.emit("a", "transaction.paid", "tx_1")
+	require.NoError(t, sys.Wait(t.Context(), "a"))
 }
 
 func TestLoadSendsDueDeliveries(t *testing.T) {
 	t.Parallel()
 	sys, shop := newSystem(t), &receiver{}
 	ep := sys.endpoint(t, deliver.Endpoint{Handler: shop})
-	require.NoError(t, sys.Load(deliver.Saved{
+	sys.Load(deliver.Saved{
 		Made:      1,
 		Endpoints: []deliver.SavedEndpoint{{ID: ep.ID}, {ID: "ep_elsewhere"}},
 		Deliveries: []deliver.SavedDelivery{
 			{Delivery: deliver.Delivery{ID: "dlv_1", Endpoint: ep.ID, Body: []byte(`{"id":"evt_x"}`), State: deliver.Pending}, Registered: true},
 			{Delivery: deliver.Delivery{ID: "dlv_2", Endpoint: "ep_elsewhere", Body: []byte(`{"id":"evt_y"}`), State: deliver.Pending}, Registered: true},
 		},
-	}))
+	})
 	sys.wait(t)
 	assert.Equal(t, []string{"evt_x"}, shop.events())
 	assert.Contains(t, sys.Deliveries("")[1].Attempts[0].Error, "another process")

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
@@ -59,7 +60,8 @@ func (a Attempt) OK() bool { return a.Status >= 200 && a.Status < 300 }
 
 // message is an event with its body, which is rendered on first use.
 type message struct {
-	event *engine.Event
+	event   *engine.Event
+	dialect spec.Dialect
 
 	once sync.Once
 	body []byte
@@ -71,15 +73,15 @@ type message struct {
 }
 
 // setEvent sets the event to render.
-func (m *message) setEvent(e *engine.Event) {
-	m.event = e
+func (m *message) setEvent(e *engine.Event, dialect spec.Dialect) {
+	m.event, m.dialect = e, dialect
 	m.size.Store(memlimit.SizeOfEvent(e))
 }
 
 func (m *message) bytes() ([]byte, error) {
 	m.once.Do(func() {
 		if m.body == nil {
-			m.body, m.err = render(m.event)
+			m.body, m.err = Render(m.event, m.dialect)
 			m.size.Store(int64(len(m.body)))
 			m.event = nil // don't keep old versions of its resource in memory
 		}

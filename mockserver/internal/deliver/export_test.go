@@ -1,6 +1,9 @@
 package deliver
 
-import "github.com/gateway-go/gateway/mockserver/internal/engine"
+import (
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
+)
 
 // CheckAddress rejects addresses that no webhook may be sent to.
 func CheckAddress(address string) error { return checkAddress(address) }
@@ -13,5 +16,5 @@ func (s *Sender) Post(account string, events []engine.Event, v1 *engine.Integrat
 	s.Prepare(account, events, v1).Send()
 }
 
-// Render returns the body of an event.
-func Render(e engine.Event) ([]byte, error) { return render(&e) }
+// RenderDocument returns the body of an event in the document dialect.
+func RenderDocument(e engine.Event) ([]byte, error) { return Render(&e, spec.DocumentDialect) }

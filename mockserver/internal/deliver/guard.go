@@ -1,6 +1,8 @@
 package deliver
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // errForbidden rejects an address that can't be a merchant's server.
@@ -19,17 +23,30 @@ var errForbidden = errors.New("webhooks are not sent there")
 // networkTransport returns a transport that checks the address of every connection
 // when it is dialed, after the name was resolved. It uses no proxy, which would
 // bypass the check.
-func networkTransport() *http.Transport {
+func networkTransport(timeout time.Duration, anyCertificate bool) *http.Transport {
 	dialer := &net.Dialer{
-		Timeout: Timeout,
+		Timeout: timeout,
 		Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(address) },
 	}
 	return &http.Transport{
-		DialContext:         dialer.DialContext,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, loopback(address))
+		},
 		MaxIdleConnsPerHost: maxWorkers,
 		IdleConnTimeout:     30 * time.Second,
-		TLSHandshakeTimeout: Timeout,
+		TLSHandshakeTimeout: timeout,
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: anyCertificate}, //nolint:gosec // an option for certificates that a test has made
 	}
+}
+
+// loopback returns the address with localhost for a name under localhost, which few
+// resolvers know. RFC 6761 reserves these names for the loopback interface.
+func loopback(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && strings.HasSuffix(strings.ToLower(strings.TrimSuffix(host, ".")), ".localhost") {
+		return net.JoinHostPort("localhost", port)
+	}
+	return address
 }
 
 // checkAddress rejects metadata services, link-local and multicast addresses; receivers
@@ -117,8 +134,25 @@ func CheckURL(text string) error {
 		return errors.New("url is malformed")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return errors.New("url must be an http or https address with a host")
+	case u.Port() != "" && !spec.IsPort(u.Port()):
+		return errors.New("url must have a port from 1 to 65535")
 	case len(text) > 2048:
 		return errors.New("url must have at most 2048 characters")
+	}
+	return nil
+}
+
+// CheckRetries validates the times of retries.
+func CheckRetries(after []time.Duration) error {
+	if len(after) > MaxRetries {
+		return fmt.Errorf("at most %d retries", MaxRetries)
+	}
+	last := time.Duration(0)
+	for _, at := range after {
+		if at <= last || at > MaxRetryTime {
+			return fmt.Errorf("%s is not after the attempt before it, or after %s", at, MaxRetryTime)
+		}
+		last = at
 	}
 	return nil
 }

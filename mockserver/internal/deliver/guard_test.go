@@ -1,6 +1,7 @@
 package deliver_test
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -87,6 +88,10 @@ func TestDeliveriesOverTheNetwork(t *testing.T) {
 	assert.True(t, strings.HasPrefix(a.Response, `{"received":true}x`))
 	assert.Len(t, a.Response, 512)
 	assert.Equal(t, "x"+strings.Repeat("ã", 255), deliverTo(t, shop.URL+"/accents").Response)
+
+	_, port, err := net.SplitHostPort(shop.Listener.Addr().String())
+	require.NoError(t, err)
+	assert.Empty(t, deliverTo(t, "http://shop.localhost:"+port+"/ok").Error, "names under localhost are loopback, whatever DNS says")
 
 	a = deliverTo(t, shop.URL+"/redirect")
 	assert.Equal(t, http.StatusTemporaryRedirect, a.Status)

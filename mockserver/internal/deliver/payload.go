@@ -5,12 +5,29 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
-// apiVersion is the version of the API description, as events report it.
-const apiVersion = "2.0.0"
+// The api_version of events: the version of the API description, or, in the live
+// reading of D32, that of the API through which a payment was made.
+const (
+	documentVersion = "2.0.0"
+	liveVersion     = "v2"
+	legacyVersion   = "v1"
+)
+
+func apiVersion(e *engine.Event, dialect spec.Dialect) string {
+	switch {
+	case !dialect.Live(spec.D32):
+		return documentVersion
+	case e.Transaction != nil && e.Transaction.Legacy != nil:
+		return legacyVersion
+	default:
+		return liveVersion
+	}
+}
 
 // The event families, as the top-level member event names them. Transfer events have
 // no such member; their kind is in the member type.
@@ -27,15 +44,15 @@ type envelope struct {
 	Data       any    `json:"data"`
 }
 
-// render returns the body of an event: the same bytes for every target and
+// Render returns the body of an event: the same bytes for every target and
 // every attempt.
-func render(e *engine.Event) ([]byte, error) {
-	body := envelope{ID: e.ID, APIVersion: apiVersion}
+func Render(e *engine.Event, dialect spec.Dialect) ([]byte, error) {
+	body := envelope{ID: e.ID, APIVersion: apiVersion(e, dialect)}
 	switch {
 	case e.Transaction != nil:
-		body.Event, body.Data = familyTransaction, viewTransaction(e)
+		body.Event, body.Data = familyTransaction, viewTransaction(e, dialect)
 	case e.Subscription != nil:
-		body.Event, body.Data = familySubscription, viewSubscription(e)
+		body.Event, body.Data = familySubscription, viewSubscription(e, dialect)
 	default:
 		body.Type, body.Data = e.Kind, transferData{viewTransfer(e.Transfer)}
 	}
@@ -60,7 +77,9 @@ type transactionView struct {
 	CorrelationID *string           `json:"correlation_id"`
 	Method        string            `json:"method"`
 	Status        string            `json:"status"`
-	Amount        int64             `json:"amount"`
+	Amount        int64             `json:"amount"`                                     // in the live dialect what the gateway settles, which may differ from base_price
+	BasePrice     int64             `json:"base_price,omitzero" dialect:"live"`         // what the buyer is charged; live dialect only
+	PaidAmount    int64             `json:"paid_amount,string,omitzero" dialect:"live"` // what the buyer paid; live dialect only
 	Currency      string            `json:"currency"`
 	PaidAt        respond.Stamp     `json:"paid_at"`
 	Customer      customerView      `json:"customer"`
@@ -85,7 +104,7 @@ type informationView struct {
 	Value string `json:"value"`
 }
 
-func viewTransaction(e *engine.Event) transactionView {
+func viewTransaction(e *engine.Event, dialect spec.Dialect) transactionView {
 	t := e.Transaction
 	v := transactionView{
 		ID:            t.ID,
@@ -93,13 +112,20 @@ func viewTransaction(e *engine.Event) transactionView {
 		CorrelationID: correlation(t),
 		Method:        t.Method,
 		Status:        t.Status,
-		Amount:        t.Amount,
+		Amount:        t.Reported(),
 		Currency:      t.Currency,
 		PaidAt:        respond.Stamp(t.PaidAt),
 		Products:      make([]productView, len(t.Products)),
 	}
+	if dialect.Live(spec.D24) {
+		v.BasePrice, v.PaidAmount = t.Amount, t.PaidAmount
+	}
 	if b := t.Buyer; b != nil {
 		v.Customer = customerView{respond.Nullable(&b.Name), respond.Nullable(&b.Email), respond.Nullable(&b.Phone)}
+	}
+	if v.Customer.Phone == nil && dialect.Live(spec.D33) {
+		absent := "null"
+		v.Customer.Phone = &absent
 	}
 	for i, p := range t.Products {
 		v.Products[i] = productView{p.Name, p.Price, p.Quantity}
@@ -179,7 +205,7 @@ type chargeView struct {
 	PaidAt         respond.Stamp `json:"paid_at"`
 }
 
-func viewSubscription(e *engine.Event) subscriptionView {
+func viewSubscription(e *engine.Event, dialect spec.Dialect) subscriptionView {
 	s := e.Subscription
 	v := subscriptionView{
 		ID:                 s.ID,
@@ -203,14 +229,14 @@ func viewSubscription(e *engine.Event) subscriptionView {
 	if s.Customer != nil {
 		v.CustomerEmail = respond.Nullable(&s.Customer.Email)
 	}
-	if text := jsontext.Value(strings.Clone(s.Metadata)); text.IsValid() {
+	if text := jsontext.Value(strings.Clone(s.ReportedMetadata(dialect))); text.IsValid() {
 		v.Metadata = text
 	}
 	if t := s.Latest; t != nil {
 		v.LatestTransaction = &chargeView{
 			ID:             t.ID,
 			Status:         t.Status,
-			Amount:         t.Amount,
+			Amount:         t.Reported(),
 			PaidAmount:     t.PaidAmount,
 			RefundedAmount: t.RefundedAmount,
 			Currency:       t.Currency,

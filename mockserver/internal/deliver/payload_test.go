@@ -84,7 +84,7 @@ func TestBodies(t *testing.T) {
 				`"occurred_at":"2027-01-04T12:00:00.000Z","latest_transaction":null}}`,
 		},
 	} {
-		body, err := deliver.Render(tc.event)
+		body, err := deliver.RenderDocument(tc.event)
 		require.NoError(t, err, name)
 		assert.Equal(t, tc.want, string(body), name)
 		e, err := webhook.Parse(body)

@@ -80,7 +80,7 @@ func (s *Sender) LoadPosting(account string, events []engine.Event, list []Saved
 	defer s.mu.Unlock()
 	messages := make([]message, len(events))
 	for i := range events {
-		messages[i].setEvent(&events[i])
+		messages[i].setEvent(&events[i], s.cfg.Dialect)
 	}
 	for _, saved := range list {
 		for i := range messages {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -24,9 +25,9 @@ func Shape(k webhook.Kind) any {
 }
 
 // Sample returns the body of a sample event of a kind, about a resource that does not
-// exist. The bytes are the same every time.
-func Sample(k webhook.Kind) ([]byte, error) {
-	return render(sample(k, "evt_01945f2c", time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)))
+// exist, in a dialect. The bytes are the same every time.
+func Sample(k webhook.Kind, dialect spec.Dialect) ([]byte, error) {
+	return Render(sample(k, "evt_01945f2c", time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)), dialect)
 }
 
 // SendSample sends a sample event of a kind, about a resource that does not exist, to

@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -96,16 +95,12 @@ func (d *delivery) copy() SavedDelivery {
 	return saved
 }
 
-// ErrBusy is returned by [Sender.Load] while attempts are running.
-var ErrBusy = errors.New("webhooks are being delivered; wait for them first")
-
-// Load replaces the state of the sender. The timers are restored with the clock.
-func (s *Sender) Load(saved Saved) error {
+// Load replaces the state of the sender. Attempts of the state before are aborted. The
+// timers are restored with the clock.
+func (s *Sender) Load(saved Saved) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active > 0 {
-		return ErrBusy
-	}
+	s.abort("")
 	handlers := map[string]http.Handler{}
 	for _, e := range s.endpoints {
 		handlers[e.ID] = e.Handler
@@ -132,7 +127,6 @@ func (s *Sender) Load(saved Saved) error {
 			}
 		}
 	}
-	return nil
 }
 
 func (e SavedEndpoint) endpoint() *Endpoint {

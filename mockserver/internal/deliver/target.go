@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/webhook"
@@ -52,6 +53,8 @@ type Endpoint struct {
 	Headers webhook.HeaderNames // of the signature; "" for the sender's
 	Events  []string            // kinds ("transaction.paid") or families ("transaction.*"); empty for all
 	Paused  bool                // it gets no new events
+
+	failures int // attempts in a row that have failed, if Config.PauseAfter counts them
 }
 
 // size is the endpoint's approximate memory without its URL.
@@ -80,6 +83,9 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	if err := CheckHeaders(s.headers(e)); err != nil {
 		return Endpoint{}, err
 	}
+	if err := CheckSecret(e.Secret); err != nil {
+		return Endpoint{}, err
+	}
 	if i := slices.Index(e.Events, ""); i >= 0 {
 		return Endpoint{}, fmt.Errorf("events[%d] is empty; name a kind such as transaction.paid or transaction.*", i)
 	}
@@ -98,6 +104,18 @@ func (s *Sender) AddEndpoint(e Endpoint) (Endpoint, error) {
 	s.endpoints = slices.DeleteFunc(s.endpoints, func(old *Endpoint) bool { return old.ID == e.ID })
 	s.endpoints = append(s.endpoints, &e)
 	return e, s.persistEndpoints()
+}
+
+// ErrSecret means that a receiver can't use a signing secret.
+var ErrSecret = errors.New("the secret can't sign webhooks")
+
+// CheckSecret returns an error if a [webhook.Receiver] rejects the secret as its key. No
+// secret is fine: the deliveries are not signed then.
+func CheckSecret(secret gateway.Secret) error {
+	if problem := spec.SigningKeyProblem(secret.Reveal()); problem != "" && !secret.IsZero() {
+		return fmt.Errorf("%w: it %s", ErrSecret, problem)
+	}
+	return nil
 }
 
 // check validates the endpoint's URL, handler and path.
@@ -133,6 +151,9 @@ func (s *Sender) RemoveEndpoint(account, id string) error {
 // Rotate replaces the secret of an endpoint. It signs every later attempt, including
 // those for earlier events.
 func (s *Sender) Rotate(account, id string, secret gateway.Secret) error {
+	if err := CheckSecret(secret); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, err := s.endpoint(account, id)
@@ -155,7 +176,7 @@ func (s *Sender) PauseEndpoint(account, id string, paused bool) error {
 	if err != nil {
 		return err
 	}
-	e.Paused = paused
+	e.Paused, e.failures = paused, 0
 	return s.persistEndpoints()
 }
 

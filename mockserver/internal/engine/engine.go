@@ -15,12 +15,15 @@ import (
 
 // Env is what a transition depends on besides its resources and its input.
 type Env struct {
-	Now     time.Time // time of the virtual clock, UTC, whole milliseconds
-	Dialect spec.Dialect
-	Sandbox bool          // the environment; false means production
-	IDs     IDs           // with the same seed, the same calls return the same ids
-	AutoPay time.Duration // after which a pending transaction is paid automatically; 0 means never
-	Fee     int64         // the gateway's fee for a payment, in cents
+	Now            time.Time // time of the virtual clock, UTC, whole milliseconds
+	Dialect        spec.Dialect
+	Sandbox        bool          // the environment; false means production
+	IDs            IDs           // with the same seed, the same calls return the same ids
+	Waiting        bool          // the account's new Pix and voucher payments are waiting_payment instead of pending, in the live dialect
+	NoPixAutomatic bool          // the account may not use Pix Automatico
+	AutoPay        time.Duration // after which a pending transaction is paid automatically; 0 means never
+	Fee            int64         // the gateway's fee for a payment, in cents
+	Settled        int64         // what it settles of an amount, in hundredths of a percent; 0 means all of it
 }
 
 // IDs generates the ids and codes of new resources.

@@ -65,7 +65,7 @@ func (t *Transaction) LegacyStatus() string {
 
 func legacyStatusOf(t *Transaction) string {
 	switch t.Status {
-	case pending:
+	case pending, waitingPayment:
 		return legacyWaiting
 	case paid, captured:
 		return legacyPaid

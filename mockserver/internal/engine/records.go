@@ -20,7 +20,8 @@ type Transaction struct {
 
 	ID             string
 	ExternalRef    string
-	Amount         int64
+	Amount         int64 // what the buyer is charged
+	SettledAmount  int64 `json:",omitempty"` // what the interface reports as the amount; 0 means Amount
 	Currency       string
 	Method         string
 	Status         string

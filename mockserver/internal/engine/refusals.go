@@ -25,6 +25,8 @@ const (
 	CodeCheckoutGone         = "CHECKOUT_GONE"
 	CodeSessionToken         = "INVALID_SESSION_TOKEN"
 	CodeTokenizationRetired  = "LEGACY_TOKENIZATION_RETIRED"
+
+	CodePixAutomaticDisabled = "PIX_AUTOMATIC_DISABLED"
 )
 
 // NotFound returns the refusal for a resource that does not exist. kind is a word

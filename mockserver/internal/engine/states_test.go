@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -130,11 +131,14 @@ func compare(t *testing.T, want, got edges) {
 	}
 }
 
+const plainArrow = `^ +(\S+) --> (\S+)$`
+
 // compareDiagram compares the section's diagram with the state changes in got.
-func compareDiagram(t *testing.T, title string, got edges) {
+// Its pattern is that of the diagram's arrows.
+func compareDiagram(t *testing.T, title string, got edges, pattern string) {
 	t.Helper()
 	drawn, taken := map[string]bool{}, map[string]bool{}
-	arrow := regexp.MustCompile(`^ +(\S+) --> (\S+)$`)
+	arrow := regexp.MustCompile(pattern)
 	for _, line := range section(t, title) {
 		if m := arrow.FindStringSubmatch(line); m != nil {
 			drawn[m[1]+" "+m[2]] = true
@@ -174,8 +178,30 @@ func TestStatesDocumentHasEveryTransitionOfATransaction(t *testing.T) {
 		walkTransaction(got, paymentEnv(), tx)
 	}
 	// X7, X17, X19 and X20 have their own tests.
+	compareDiagram(t, "Transactions", got, plainArrow)
+	disputes := edges{}
+	for _, status := range []string{"paid", "partially_refunded"} {
+		walkDispute(disputes, inState(t, liveEnv(), "pix", status), 4)
+	}
+	compareDiagram(t, "Transactions", disputes, `^ +(\S+) --> (\S+): `)
+	maps.Copy(got, disputes)
 	compare(t, documented(t, "Transactions", states, "X7", "X17", "X19", "X20"), got)
-	compareDiagram(t, "Transactions", got)
+}
+
+// walkDispute applies every trigger of a dispute, up to a depth.
+func walkDispute(got edges, tx *engine.Transaction, depth int) {
+	if depth == 0 {
+		return
+	}
+	for trigger, do := range map[string]transition{
+		"payer disputes": engine.OpenDispute, "merchant contests": engine.ContestDispute,
+		"dispute is lost": engine.LoseDispute, "dispute is won": engine.WinDispute, "chargeback": engine.Chargeback,
+	} {
+		if c, refusal := do(liveEnv(), tx); refusal == nil {
+			got.add(tx.Status, trigger, c.Transactions[0].Status, eventKinds(c, ""))
+			walkDispute(got, c.Transactions[0], depth-1)
+		}
+	}
 }
 
 // walkTransaction applies every trigger to a transaction.
@@ -196,6 +222,10 @@ func walkTransaction(got edges, env engine.Env, tx *engine.Transaction) {
 		{"refund of the rest", env, refund(0)},
 		{"refund of a part", env, refund(1)},
 		{"chargeback", env, engine.Chargeback},
+		{"payer disputes", env, engine.OpenDispute},
+		{"merchant contests", env, engine.ContestDispute},
+		{"dispute is lost", env, engine.LoseDispute},
+		{"dispute is won", env, engine.WinDispute},
 	}
 	if tx.NextAction != nil {
 		triggers = append(triggers, trigger{"challenge expires", late, engine.ExpireByTimer})
@@ -261,7 +291,7 @@ func TestStatesDocumentHasEveryTransitionOfATransfer(t *testing.T) {
 	states := []string{"pending", "in_analysis", "processing", "paid", "error", "cancelled"}
 	require.Len(t, seen, len(states), "every state is reached")
 	compare(t, documented(t, "Transfers", states, "P2"), got)
-	compareDiagram(t, "Transfers", got)
+	compareDiagram(t, "Transfers", got, plainArrow)
 }
 
 // subscriptionStart is one way to create a subscription.
@@ -291,7 +321,7 @@ func TestStatesDocumentHasEveryTransitionOfASubscription(t *testing.T) {
 		walkSubscriptions(t, got, start, nil, 5)
 	}
 	compare(t, documented(t, "Subscriptions", nil, "S22"), got)
-	compareDiagram(t, "Subscriptions", got)
+	compareDiagram(t, "Subscriptions", got, plainArrow)
 }
 
 // walkSubscriptions creates a subscription, applies a path of triggers, and

@@ -94,9 +94,10 @@ type ExistingForSubscription struct {
 }
 
 // CreateSubscription creates a subscription (rows S1 to S4). A repeat of a request
-// changes nothing: the caller returns the first subscription (row S22).
+// changes nothing: the caller returns the first subscription (row S22). In the live
+// reading of D28, so does any other request with its idempotency key.
 func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscription) (Change, *Refusal) {
-	if existing.Key != nil && existing.Key.BodyHash == in.BodyHash {
+	if existing.Key != nil && (existing.Key.BodyHash == in.BodyHash || env.Dialect.Live(spec.D28)) {
 		return Change{}, nil
 	}
 	if refusal := checkSubscription(env, in, existing); refusal != nil {
@@ -114,6 +115,8 @@ func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscri
 // that a repeat still gets the first response when the trial is over.
 func checkSubscription(env Env, in NewSubscription, existing ExistingForSubscription) *Refusal {
 	switch {
+	case in.PaymentMethod == pixAutomatic && env.NoPixAutomatic:
+		return NewRefusal(CodePixAutomaticDisabled, "Pix Automatico is not enabled for this account.")
 	case existing.Key != nil:
 		return &Refusal{
 			Code:     CodeIdempotencyKeyReused,
@@ -177,11 +180,20 @@ func (b *billing) startByCard(token string) Change {
 func (b *billing) awaitAuthorization() Change {
 	b.s.Authorization = &Authorization{
 		Status:         authorizationPending,
-		QRCode:         paymentcode.ConsentCode(b.s.ID, b.s.Amount),
+		QRCode:         paymentcode.ConsentCode(b.s.ID, b.firstCharge()),
 		ExpirationDate: b.env.Now.Add(AuthorizationLifetime),
 	}
 	b.after(b.s.Authorization.ExpirationDate, TimerExpireAuthorization, b.s.ID)
 	return b.change()
+}
+
+// firstCharge returns what the payer of an authorization pays at once: nothing if the
+// subscription begins with a trial.
+func (b *billing) firstCharge() int64 {
+	if !b.s.TrialEnd.IsZero() {
+		return 0
+	}
+	return b.s.Amount
 }
 
 // begin starts the first period, whose charge has just been paid.

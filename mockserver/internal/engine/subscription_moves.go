@@ -1,6 +1,9 @@
 package engine
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // FireSubscription runs a timer of s. An outdated timer changes nothing, such as
 // one for the end of a period that has moved, or for the retry of a charge that was
@@ -192,23 +195,25 @@ func UpdateSubscription(env Env, s *Subscription, in SubscriptionPatch) (Change,
 }
 
 // FollowSubscription returns how s changes after a transition of one of its
-// transactions. t is the new version of the transaction, and the change must be
-// applied together with it.
-func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
+// transactions. before and t are the old and the new version of the transaction, and
+// the change must be applied together with it. Only the transition counts: a charge
+// that was paid already, and is refunded in part or wins a dispute, pays nothing again.
+func FollowSubscription(env Env, s *Subscription, before, t *Transaction) Change {
 	b := bill(env, s)
+	pays := settled(t) && !settled(before)
 	latest := s.Latest.ID == t.ID
 	if latest {
 		b.s.Latest = t
 	}
 	switch {
-	case s.Status == subIncomplete && settled(t):
+	case s.Status == subIncomplete && pays:
 		b.accept(t)
-	case s.Status == subIncomplete && latest && open(s.Latest) && !open(t):
+	case s.Status == subIncomplete && latest && open(before) && !open(t):
 		b.emitFailure()
-	case s.Status == subPastDue && settled(t) && !t.CreatedAt.Before(s.FirstFailedAt):
+	case s.Status == subPastDue && pays && s.retried(t):
 		b.s.Latest = t // t may be an earlier attempt: the period is paid and not retried
 		b.paid(eventSubRenewed)
-	case s.endsByChargeback() && t.Status == chargedback:
+	case s.endsByChargeback() && t.Status == chargedback && before.Status != chargedback:
 		b.emit(eventSubChargeback)
 		b.cancel(reasonChargeback)
 	case latest:
@@ -217,6 +222,13 @@ func FollowSubscription(env Env, s *Subscription, t *Transaction) Change {
 		return Change{}
 	}
 	return b.change()
+}
+
+// retried reports whether t is an attempt to charge the current period, which is past
+// due. An earlier period may have been paid at the instant at which this one failed, so
+// the time of t doesn't tell.
+func (s *Subscription) retried(t *Transaction) bool {
+	return slices.Contains(s.ChargeIDs[max(len(s.ChargeIDs)-s.Attempt, 0):], t.ID)
 }
 
 // endsByChargeback reports whether a chargeback ends s (row S20).

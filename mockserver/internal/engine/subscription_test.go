@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/pix"
 )
 
 // Edits of a request for a subscription.
@@ -467,6 +468,51 @@ func TestAnyAttemptOfADunningPaysItsPeriod(t *testing.T) {
 	}
 }
 
+// A dunning is paid, and the next period's charge fails at the same instant. Nothing
+// that happens to the paid charge pays the period that failed.
+func TestAPaidChargeDoesNotPayThePeriodThatFailedAtTheSameInstant(t *testing.T) {
+	t.Parallel()
+	refund := func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
+		return engine.Refund(env, tx, engine.RefundRequest{Amount: 1})
+	}
+	for name, moves := range map[string][]transition{
+		"refund in part":         {refund},
+		"refund in full, undone": {setStatus("refunded"), setStatus("paid")},
+		"dispute won":            {setStatus("in_protest"), setStatus("paid")},
+		"captured":               {setStatus("captured")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			id := w.subscribe("pgct_renewal_fails_2_x1", daily, func(in *engine.NewSubscription) { in.RetryOffsetsDays = []int{2, 2, 9} })
+			w.take(id, does(failNext(1)))
+			var paid *engine.Transaction
+			for day := 0; paid == nil && day < 60; day++ {
+				w.take(id, after(1))
+				s := w.sub(id)
+				if s.Status != "past_due" || len(s.ChargeIDs) < 3 {
+					continue
+				}
+				last := w.transactions.rows[s.ChargeIDs[len(s.ChargeIDs)-2]]
+				if last.Status == "paid" && last.CreatedAt.Equal(s.FirstFailedAt) {
+					paid = last
+				}
+			}
+			require.NotNil(t, paid, "a period was paid when the next one failed")
+			charges := w.sub(id).ChargeIDs
+			w.emitted()
+			for _, do := range moves {
+				require.Nil(t, w.move(paid.ID, do))
+			}
+			w.advance(0)
+			s := w.sub(id)
+			assert.Equal(t, "past_due", s.Status)
+			assert.Equal(t, charges, s.ChargeIDs, "nothing is charged today")
+			assert.NotContains(t, w.emitted(), "subscription.renewed")
+		})
+	}
+}
+
 func TestRejectedSubscriptionTransitions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -693,7 +739,16 @@ func TestNewSubscriptions(t *testing.T) {
 		assert.Nil(t, s.Latest)
 		assert.Empty(t, s.ChargeIDs)
 		assert.Equal(t, "pending", s.Authorization.Status)
-		assert.Contains(t, s.Authorization.QRCode, "br.gov.bcb.pix")
+		code, err := pix.Decode(s.Authorization.QRCode)
+		require.NoError(t, err)
+		assert.Contains(t, code.RecurrenceURL, "/rec/"+id, "authorizes the debits")
+		assert.Contains(t, code.URL, "/v2/", "and pays the first period")
+		assert.Equal(t, s.Amount, code.Amount)
+		code, err = pix.Decode(w.sub(w.subscribe("", byPix, inTrial(10))).Authorization.QRCode)
+		require.NoError(t, err)
+		assert.Contains(t, code.RecurrenceURL, "/rec/")
+		assert.Empty(t, code.URL, "nothing is paid at the authorization of a trial")
+		assert.Zero(t, code.Amount)
 		assert.Equal(t, start().Add(24*time.Hour), s.Authorization.ExpirationDate)
 		assert.True(t, s.CurrentPeriodEnd.IsZero())
 		w.advance(3 * time.Hour)
@@ -789,9 +844,10 @@ func TestAnEarlierChargeDoesNotChangeItsSubscription(t *testing.T) {
 	w.advance(24 * time.Hour)
 	s := w.sub(id)
 	require.Len(t, s.ChargeIDs, 2)
-	c, refusal := engine.Refund(w.env, w.transactions.rows[s.ChargeIDs[0]], engine.RefundRequest{})
+	before := w.transactions.rows[s.ChargeIDs[0]]
+	c, refusal := engine.Refund(w.env, before, engine.RefundRequest{})
 	require.Nil(t, refusal)
-	assert.True(t, engine.FollowSubscription(w.env, s, c.Transactions[0]).Empty())
+	assert.True(t, engine.FollowSubscription(w.env, s, before, c.Transactions[0]).Empty())
 }
 
 // When a timer fires, the current state decides, not the state in which it was

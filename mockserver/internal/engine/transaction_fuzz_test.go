@@ -22,7 +22,7 @@ func FuzzTransaction(f *testing.F) {
 	tokens := []string{"pgct_ok", "pgct_paid", "pgct_captured", "pgct_refused", "pgpm_3ds", "pgpm_chargeback"}
 	states := []string{
 		"pending", "paid", "captured", "expired", "canceled", "refused", "refunded", "partially_refunded", "chargedback",
-		"authorized", "three_ds_required", "in_protest", "partially_paid", "processing", "processed", "med",
+		"authorized", "three_ds_required", "in_protest", "partially_paid", "processing", "processed", "med", "pre_chargedback", "waiting_payment",
 	}
 	f.Fuzz(func(t *testing.T, method, token uint8, actions []byte) {
 		env := liveEnv()

@@ -16,7 +16,10 @@ func move(env Env, t *Transaction, change func(t *Transaction), kinds ...string)
 }
 
 // open reports whether t still waits for its payment.
-func open(t *Transaction) bool { return t.Status == pending || t.Status == challenged }
+func open(t *Transaction) bool { return waits(t) || t.Status == challenged }
+
+// waits reports whether t is in a state in which it can be paid.
+func waits(t *Transaction) bool { return t.Status == pending || t.Status == waitingPayment }
 
 // settled reports whether t can be refunded.
 func settled(t *Transaction) bool {
@@ -37,7 +40,7 @@ func Pay(env Env, t *Transaction) (Change, *Refusal) {
 	case t.NextAction != nil:
 		return Change{}, NewRefusal(CodeInvalidState, "The 3-D Secure challenge must be passed first.")
 	case t.Status == expired && t.Method == voucher:
-	case t.Status != pending:
+	case !waits(t):
 		return wrongState(t, "paid")
 	case t.Pix != nil && !env.Now.Before(t.Pix.ExpirationDate):
 		return Change{}, NewRefusal(CodeInvalidState, "The Pix has expired.")
@@ -51,7 +54,7 @@ func Expire(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
 	case t.NextAction != nil:
 		return end(env, t), nil
-	case t.Status != pending || t.Method == card:
+	case !waits(t) || t.Method == card:
 		return wrongState(t, "expired")
 	}
 	return move(env, t, func(t *Transaction) { t.Status = expired }), nil
@@ -106,9 +109,10 @@ func end(env Env, t *Transaction) Change {
 	return move(env, t, func(t *Transaction) { t.Status, t.NextAction = canceled, nil }, eventCanceled)
 }
 
-// Chargeback charges a card payment back (row X18).
+// Chargeback charges a card payment back, or returns a Pix payment whose dispute
+// was lost (row X18).
 func Chargeback(env Env, t *Transaction) (Change, *Refusal) {
-	if !settled(t) || t.Method != card {
+	if t.Status != preChargedback && (!settled(t) || t.Method != card) {
 		return wrongState(t, "charged back")
 	}
 	return move(env, t, func(t *Transaction) { t.Status = chargedback }, eventChargedback), nil

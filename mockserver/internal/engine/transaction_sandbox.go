@@ -36,7 +36,7 @@ func enter(env Env, t *Transaction, status string) {
 	switch status {
 	case paid, captured, processed:
 		settle(env, t, status)
-	case refunded, partiallyRefunded, chargedback, inProtest, med:
+	case refunded, partiallyRefunded, chargedback, inProtest, med, preChargedback:
 		if t.PaidAmount < t.Amount {
 			settle(env, t, paid)
 		}
@@ -52,7 +52,7 @@ func enter(env Env, t *Transaction, status string) {
 	switch status {
 	case challenged:
 		challenge(env, t)
-	case pending:
+	case pending, waitingPayment:
 		reopen(env, t)
 	case refused:
 		refuse(t, declined)

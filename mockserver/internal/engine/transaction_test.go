@@ -508,7 +508,7 @@ func TestSandboxStatus(t *testing.T) {
 		"expired": "", "canceled": "transaction.cancelled", "refused": "", "refunded": "transaction.refunded",
 		"partially_refunded": "transaction.refunded", "chargedback": "transaction.chargedback",
 		"authorized": "", "three_ds_required": "transaction.three_ds_required", "in_protest": "",
-		"partially_paid": "", "processing": "", "processed": "", "med": "",
+		"partially_paid": "", "processing": "", "processed": "", "med": "", "pre_chargedback": "", "waiting_payment": "",
 	}
 	for _, method := range []string{"pix", "voucher", "credit_card"} {
 		for from := range states {
@@ -547,7 +547,7 @@ func checkState(t *testing.T, tx *engine.Transaction) {
 	case "partially_refunded":
 		assert.Positive(t, left)
 		assert.Positive(t, tx.RefundedAmount)
-	case "chargedback", "in_protest", "med", "partially_paid":
+	case "chargedback", "in_protest", "med", "pre_chargedback", "partially_paid":
 		assert.Positive(t, left)
 	default:
 		assert.Zero(t, tx.PaidAmount)

@@ -197,13 +197,16 @@ type transition func(engine.Env, *engine.Transaction) (engine.Change, *engine.Re
 // accordingly.
 func (w *world) move(id string, do transition) *engine.Refusal {
 	w.tb.Helper()
-	c, refusal := do(w.env, w.transactions.rows[id])
+	before := w.transactions.rows[id]
+	c, refusal := do(w.env, before)
 	if refusal != nil || len(c.Transactions) == 0 {
 		return refusal
 	}
 	t := c.Transactions[0]
 	if s := w.subscriptions.rows[t.SubscriptionID]; s != nil {
-		c = c.And(engine.FollowSubscription(w.env, s, t))
+		follows := engine.FollowSubscription(w.env, s, before, t)
+		w.checkFollows(s, before, follows)
+		c = c.And(follows)
 	}
 	if s := w.sessions.rows[t.SessionID]; s != nil {
 		next, _ := engine.FollowSession(w.env, w.links.rows[s.Slug], s, t)
@@ -286,6 +289,24 @@ func (w *world) checkSubscription(s *engine.Subscription) {
 		}
 	}
 	require.LessOrEqual(w.tb, paid, max(s.Cycle, 0), "a period is paid at most once")
+}
+
+// checkFollows checks that a change of a charge that was paid, such as a refund or the
+// end of a dispute, neither renews its subscription nor charges it again.
+func (w *world) checkFollows(s *engine.Subscription, before *engine.Transaction, c engine.Change) {
+	w.tb.Helper()
+	if !slices.Contains([]string{"paid", "captured", "partially_refunded"}, before.Status) {
+		return
+	}
+	for _, next := range c.Subscriptions {
+		require.Contains(w.tb, []string{s.Status, "canceled"}, next.Status, "a charge that was %s pays nothing again", before.Status)
+		require.Equal(w.tb, s.ChargeIDs, next.ChargeIDs)
+		require.Equal(w.tb, s.CurrentPeriodEnd, next.CurrentPeriodEnd)
+	}
+	for _, e := range c.Events {
+		require.NotContains(w.tb, []string{"subscription.renewed", "subscription.started"}, e.Kind)
+	}
+	require.Empty(w.tb, c.Timers)
 }
 
 func (w *world) checkEvent(e engine.Event) {

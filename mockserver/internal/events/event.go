@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
@@ -213,5 +213,5 @@ func clean(s string, keys *regexp.Regexp, private []string) string {
 			s = strings.ReplaceAll(s, p, masked)
 		}
 	}
-	return truncate.Ellipsis(keys.ReplaceAllString(spec.MaskCardNumbers(s), "$1"+masked), maxString)
+	return truncate.Ellipsis(keys.ReplaceAllString(masking.Text(s), "$1"+masked), maxString)
 }

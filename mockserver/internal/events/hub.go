@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gateway-go/gateway/mockserver/internal/ending"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
@@ -41,14 +41,14 @@ type Hub struct {
 	readers []*Reader
 	until   time.Time // when recording ends if there is no reader
 	closed  bool
-	servers map[*http.Server]context.Context // each is canceled when its server shuts down
+	servers ending.Servers
 }
 
 // New returns a hub. key is the API key of the account that events call "default".
 func New(now func() time.Time, key string) *Hub {
 	return &Hub{
 		now: now, own: key, run: strconv.FormatInt(time.Now().UnixNano(), 36), keys: Keys(),
-		first: 1, next: 1, servers: map[*http.Server]context.Context{},
+		first: 1, next: 1,
 	}
 }
 

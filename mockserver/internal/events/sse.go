@@ -24,9 +24,7 @@ const (
 func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	if srv, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok {
-		defer context.AfterFunc(r.hub.serving(srv), cancel)() //nolint:contextcheck // the server's, not the request's
-	}
+	defer context.AfterFunc(r.hub.servers.Of(req), cancel)() //nolint:contextcheck // the server's, not the request's
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -45,20 +43,6 @@ func (r *Reader) Stream(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-}
-
-// serving returns a context that is canceled when a server shuts down.
-func (h *Hub) serving(srv *http.Server) context.Context {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	ctx, known := h.servers[srv]
-	if !known {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(context.Background())
-		srv.RegisterOnShutdown(cancel)
-		h.servers[srv] = ctx //nolint:fatcontext // one for each server
-	}
-	return ctx
 }
 
 // within is Next with a time limit. alive reports whether more events may come.

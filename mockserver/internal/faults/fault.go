@@ -46,6 +46,7 @@ const (
 const (
 	BodyProblem = "problem" // the default
 	BodyCoded   = "coded"   // {error, message, status}
+	BodyTitled  = "titled"  // a problem whose title is its code
 	BodyHTML    = "html"
 	BodyEmpty   = "empty"
 )
@@ -101,14 +102,14 @@ func (f Fault) Validate() error {
 		return errors.New("a duration of a fault must not be negative")
 	case f.Kind.Webhook() && f.Latency > 0:
 		return fmt.Errorf("fault %s: latency applies to requests only; use delay-webhook to delay webhooks", f.Kind)
-	case f.Body != "" && !slices.Contains([]string{BodyProblem, BodyCoded, BodyHTML, BodyEmpty}, f.Body):
-		return fmt.Errorf("fault %s: the body must be problem, coded, html or empty, not %q", f.Kind, f.Body)
+	case f.Body != "" && !slices.Contains([]string{BodyProblem, BodyCoded, BodyTitled, BodyHTML, BodyEmpty}, f.Body):
+		return fmt.Errorf("fault %s: the body must be problem, coded, titled, html or empty, not %q", f.Kind, f.Body)
 	case f.Body != "" && f.Kind != Status, f.Code != "" && f.Kind != Status:
 		return fmt.Errorf("fault %s: only status has a body and a code of its own", f.Kind)
 	case f.RetryAfter > 0 && f.Kind != Status && f.Kind != HTMLPage:
 		return fmt.Errorf("fault %s: only status and html-page have a Retry-After header", f.Kind)
-	case f.Code != "" && f.Body != "" && f.Body != BodyProblem && f.Body != BodyCoded:
-		return fmt.Errorf("fault status: only the bodies problem and coded have a code, not %s", f.Body)
+	case f.Code != "" && f.Body != "" && !slices.Contains([]string{BodyProblem, BodyCoded, BodyTitled}, f.Body):
+		return fmt.Errorf("fault status: only the bodies problem, coded and titled have a code, not %s", f.Body)
 	case !validCode(f.Code):
 		return fmt.Errorf("fault status: the code must be 1 to %d capital letters, digits and underscores, "+
 			"such as INSUFFICIENT_FUNDS, not %q", maxCode, f.Code)

@@ -16,6 +16,7 @@ func TestParseAndString(t *testing.T) {
 		"status=503":                        {Kind: faults.Status, Status: 503},
 		"status=503; retry-after=2":         {Kind: faults.Status, Status: 503, RetryAfter: 2 * time.Second},
 		"status=429; retry-after=0.5":       {Kind: faults.Status, Status: 429, RetryAfter: time.Second / 2},
+		"status=422; body=titled; code=A":   {Kind: faults.Status, Status: 422, Body: faults.BodyTitled, Code: "A"},
 		"status=500; body=coded":            {Kind: faults.Status, Status: 500, Body: faults.BodyCoded},
 		"status=500; applied":               {Kind: faults.Status, Status: 500, Applied: true},
 		"status=503; latency=1s":            {Kind: faults.Status, Status: 503, Latency: time.Second},

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -77,8 +76,8 @@ func (in *Injector) choose(r *http.Request) (Fault, bool, error) {
 
 // inject carries out one fault.
 func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
-	if !f.Applied && !wait(r.Context(), f.Latency) {
-		panic(http.ErrAbortHandler) // the client is gone
+	if !f.Applied {
+		in.wait(r, f.Latency)
 	}
 	switch f.Kind {
 	case Status, HTMLPage, Hang:
@@ -100,14 +99,11 @@ func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 func (in *Injector) replaceResponse(w http.ResponseWriter, r *http.Request, f Fault) {
 	if f.Applied {
 		in.Next.ServeHTTP(newRecording(w), r)
-		if !wait(r.Context(), f.Latency) {
-			panic(http.ErrAbortHandler)
-		}
+		in.wait(r, f.Latency)
 	}
 	drain(r)
 	if f.Kind == Hang {
-		<-r.Context().Done()
-		panic(http.ErrAbortHandler)
+		in.hang(r)
 	}
 	f.write(w, r)
 }
@@ -116,8 +112,8 @@ func (in *Injector) replaceResponse(w http.ResponseWriter, r *http.Request, f Fa
 func (in *Injector) corrupt(w http.ResponseWriter, r *http.Request, f Fault) {
 	rec := newRecording(w)
 	in.Next.ServeHTTP(rec, r)
-	if f.Applied && !wait(r.Context(), f.Latency) {
-		panic(http.ErrAbortHandler)
+	if f.Applied {
+		in.wait(r, f.Latency)
 	}
 	switch f.Kind {
 	case LoseResponse:
@@ -143,21 +139,6 @@ func (in *Injector) corrupt(w http.ResponseWriter, r *http.Request, f Fault) {
 // drain reads the rest of the request, so that a client that is still sending gets the
 // response, and the server notices when the client disconnects.
 func drain(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, 2<<20) }
-
-// wait waits in wall time. It reports false if the request ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 type staleKey struct{}
 
@@ -239,6 +220,10 @@ func (f Fault) write(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(f.Status)
 	case f.Body == BodyCoded:
 		respond.Write(w, f.Status, respond.JSON, respond.Plain{Error: code, Message: detail, Status: f.Status})
+	case f.Body == BodyTitled:
+		p := respond.NewProblem(r, f.Status, "", detail)
+		p.Title = code
+		respond.Write(w, f.Status, respond.ProblemJSON, p)
 	default:
 		respond.Write(w, f.Status, respond.ProblemJSON, respond.NewProblem(r, f.Status, code, detail))
 	}

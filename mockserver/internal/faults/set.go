@@ -34,6 +34,7 @@ type Set struct {
 
 	armed atomic.Int32 // the length of list; avoids the lock if there are no faults
 
+	lot   lot
 	mu    sync.Mutex
 	list  []*entry
 	count int // faults so far
@@ -146,7 +147,7 @@ func (s *Set) Reports(account string) []Report {
 	return reports
 }
 
-// Request has the parts of a request that patterns are matched against.
+// Request contains the parts of a request that patterns are matched against.
 type Request struct{ Account, Operation, Method, Path string }
 
 // ForRequest returns the fault for a request.

@@ -18,16 +18,20 @@ import (
 
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// Config configures Pages. All fields but Dialect are required.
+// Config configures Pages. All fields but Dialect and Console are required.
 type Config struct {
 	Store *store.Store
 	Now   func() time.Time // the virtual clock
 	// ServeAs serves a request of the interface for the account of a key.
 	ServeAs func(key string, w http.ResponseWriter, r *http.Request)
 	Dialect spec.Dialect
+	// Console returns the path of the console's pages about the account of a key. It is
+	// nil if there is no console.
+	Console func(key string) string
 }
 
 // Pages serves the checkout pages of every account. It is safe for concurrent
@@ -65,7 +69,7 @@ func Quiet(r *http.Request) bool {
 func Operation(r *http.Request) string {
 	if Serves(r) && !Quiet(r) {
 		for _, op := range Operations() {
-			if op.Method == r.Method {
+			if op.Method == r.Method || op.Method == http.MethodGet && r.Method == http.MethodHead {
 				return op.Name
 			}
 		}
@@ -101,10 +105,10 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // allows rejects every method but the given ones.
 func (v *visit) allows(methods ...string) bool {
-	if slices.Contains(methods, v.r.Method) {
+	if slices.Contains(methods, v.r.Method) || v.r.Method == http.MethodHead && slices.Contains(methods, http.MethodGet) {
 		return true
 	}
-	v.w.Header().Set("Allow", strings.Join(methods, ", "))
+	v.w.Header().Set("Allow", respond.Allow(methods))
 	v.render(http.StatusMethodNotAllowed, &page{State: "failed"})
 	return false
 }

@@ -3,6 +3,7 @@ package hosted_test
 import (
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -532,4 +533,55 @@ func TestErrorsAreShownBesideTheirFields(t *testing.T) {
 		assert.Contains(t, b.page, `<a href="#`+field+`">`)
 	}
 	assert.Empty(t, s.transactions())
+}
+
+// A buyer sees all errors at once, also those that the second of the two calls finds.
+func TestAllErrorsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, mugs)
+	b := s.visits()
+	b.send(b.order("name", "", "email", "", "method", "voucher"))
+	assert.Equal(t, http.StatusUnprocessableEntity, b.status)
+	for _, field := range []string{"name", "email", "street", "city", "zip"} {
+		assert.Equal(t, "Please fill this in.", b.error(field), field)
+		assert.Contains(t, b.page, `<a href="#`+field+`">`)
+	}
+}
+
+// A buyer chooses documents and countries by name.
+func TestDocumentsAndCountriesHaveNames(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, mugs)
+	for language, names := range map[string][2]string{
+		"en": {"CPF – person (Brazil)", "Brazil"}, "pt-BR": {"CPF – pessoa (Brasil)", "Brasil"}, "es": {"CPF – persona (Brasil)", "Brasil"},
+	} {
+		b := s.visits("Accept-Language", language)
+		b.shows(`<option value="CPF" selected>` + names[0] + `</option>`)
+		b.shows(`<option value="BR" selected>` + names[1] + `</option>`)
+		for _, set := range []spec.Set{spec.DocumentTypes, spec.Countries} {
+			for value := range set.All() {
+				assert.NotContains(t, b.page, `<option value="`+value+`"></option>`, language)
+			}
+		}
+	}
+}
+
+// One click fills in a buyer with whom every method can be paid.
+func TestFillInTestData(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"pix", "voucher", "credit_card"} {
+		s := newShop(t, mugs)
+		b := s.visits()
+		b.shows(`<a href="?fill=yes">Fill in test data</a>`)
+		b.open("?fill=yes")
+		form := url.Values{}
+		for _, found := range regexp.MustCompile(`<input id="(\w+)"[^>]* value="([^"]+)"`).FindAllStringSubmatch(b.page, -1) {
+			form.Set(found[1], html.UnescapeString(found[2]))
+		}
+		assert.Equal(t, "Ana Souza", form.Get("name"))
+		order := b.order("method", method, "document_type", "CPF", "country", "BR")
+		maps.Copy(order, form)
+		b.send(order)
+		assert.Equal(t, gateway.Method(method), s.only().Method)
+	}
 }

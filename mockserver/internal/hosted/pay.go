@@ -67,13 +67,31 @@ func (v *visit) pay(in values) {
 	case http.StatusOK, http.StatusUnauthorized, http.StatusConflict: // started now, or before
 		v.redirect("")
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		v.render(http.StatusUnprocessableEntity, v.pageOfForm("", in, a.problem.Errors))
+		v.render(http.StatusUnprocessableEntity, v.pageOfForm("", in, v.missing(in, a.problem.Errors)))
 	case http.StatusGone:
 		if v.open() { // the session had expired, not the link
 			v.render(http.StatusGone, v.pageOfForm(noticeExpired, in, nil))
 		}
 	default:
 		v.fail(a.status, a.problem.Detail)
+	}
+}
+
+// missing adds to the errors of one call what the payment would lack after it: a buyer
+// sees all errors at once.
+func (v *visit) missing(in values, found []spec.Violation) []spec.Violation {
+	s := engine.Session{Method: in["method"], Buyer: &engine.Buyer{
+		Name: in["name"], Email: in["email"], Address: &engine.Address{ZipCode: in["zip"]},
+	}}
+	return append(found, engine.Missing(engine.Env{Dialect: v.pages.cfg.Dialect}, &s)...)
+}
+
+// testBuyer is a buyer with whom every method can be paid.
+func testBuyer() values {
+	return values{
+		"name": "Ana Souza", "email": "ana@example.com", "phone": "11987654321", "birth_date": "1990-05-17",
+		"document_type": "CPF", "document": "52998224725", "street": "Rua das Flores", "number": "10", "complement": "ap 42",
+		"neighborhood": "Centro", "city": "São Paulo", "state": "SP", "zip": "01001-000", "country": "BR",
 	}
 }
 
@@ -177,7 +195,7 @@ func (v *visit) move(name string) {
 		v.redirect(noticeLate)
 		return
 	}
-	_, refusal := v.account().CausedBy(store.Cause{Text: "checkout page " + name}).Transaction(v.payment.ID, transition)
+	_, refusal := v.causing("checkout page "+name).Transaction(v.payment.ID, transition)
 	switch {
 	case refusal == nil:
 		v.redirect("")

@@ -10,11 +10,11 @@ import (
 	"strconv"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/qr"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
+	"github.com/gateway-go/gateway/pix"
 )
 
 // page is the data of the template. Its strings are as the buyer or the merchant
@@ -38,6 +38,8 @@ type page struct {
 	Form        *formPage
 	Payment     *paymentPage
 	FormToken   string
+	Fill        bool   // the form can be filled in with test data
+	Console     string // the page about this one in the console; "" if there is none
 	Assets      string // part of the addresses of the page's files
 }
 
@@ -81,6 +83,7 @@ func (v *visit) render(status int, p *page) {
 		p.Total = money(v.total, l.Currency)
 	}
 	p.Title = cmp.Or(p.Title, v.words.Say("checkout"))
+	p.Fill, p.Console = p.State == "form", v.console()
 	if v.session != nil {
 		p.FormToken = formToken(v.session.Token)
 	}
@@ -98,6 +101,17 @@ func (v *visit) render(status int, p *page) {
 	h.Set("Vary", "Accept-Language, Cookie")
 	v.w.WriteHeader(status)
 	_, _ = v.w.Write(b.Bytes()) // fails only if the buyer has left
+}
+
+// console returns the console's page about the payment or the link.
+func (v *visit) console() string {
+	if v.pages.cfg.Console == nil || v.link == nil {
+		return ""
+	}
+	if v.payment != nil {
+		return v.pages.cfg.Console(v.key) + "/transactions/" + v.payment.ID
+	}
+	return v.pages.cfg.Console(v.key) + "/links/" + v.link.Slug
 }
 
 // pageOfPayment shows a payment, with its bank's possible actions.
@@ -141,7 +155,7 @@ func (v *visit) paymentPage() *paymentPage {
 	switch {
 	case t.Pix != nil:
 		p.Code, p.EndToEndID = t.QRCode(), t.Pix.EndToEndID
-		if picture, err := qr.New(p.Code); err == nil {
+		if picture, err := pix.Draw(p.Code); err == nil {
 			p.Picture = template.HTML(picture.SVG()) //nolint:gosec // numbers alone
 		}
 	case t.Voucher != nil && t.Voucher.Barcode != "":
@@ -273,7 +287,7 @@ func (w inputs) message(name string) string {
 func (w inputs) buyer() []field {
 	name, email := w.field("name", "text", "name"), w.field("email", "email", "email")
 	name.Required, email.Required = true, true
-	kinds := w.choose("document_type", "", slices.Collect(spec.DocumentTypes.All()), "CPF")
+	kinds := w.choose("document_type", "document_type.", slices.Collect(spec.DocumentTypes.All()), "CPF")
 	number, phone, born := w.field("document", "text", "off"), w.field("phone", "tel", "tel"), w.field("birth_date", "date", "bday")
 	kinds.Half, number.Half, phone.Half, born.Half = true, true, true, true
 	return w.note([]field{name, email, kinds, number, phone, born})
@@ -283,7 +297,7 @@ func (w inputs) address() []field {
 	list := []field{
 		w.field("street", "text", "address-line1"), w.field("number", "text", "off"), w.field("complement", "text", "address-line2"),
 		w.field("neighborhood", "text", "address-level3"), w.field("city", "text", "address-level2"), w.field("state", "text", "address-level1"),
-		w.field("zip", "text", "postal-code"), w.choose("country", "", slices.Collect(spec.Countries.All()), string(gateway.Brazil)),
+		w.field("zip", "text", "postal-code"), w.choose("country", "country.", slices.Collect(spec.Countries.All()), string(gateway.Brazil)),
 	}
 	for i := range list {
 		list[i].Half = i > 0

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -70,12 +71,16 @@ func (v *visit) load(slug, token string) {
 
 // account returns the link's account. A fault that loses responses is notified
 // of its changes.
-func (v *visit) account() *store.Account {
-	a := v.pages.cfg.Store.Account(v.key)
+func (v *visit) account() *store.Account { return v.causing("checkout page") }
+
+// causing is account for changes with a cause.
+func (v *visit) causing(cause string) *store.Account {
+	a, c := v.pages.cfg.Store.Account(v.key), store.Cause{Text: cause}
 	if w, ok := v.w.(faults.ChangeNoter); ok {
-		a = a.Observed(w.NoteChange)
+		observed := a.Observed(c, w.NoteChange)
+		return &observed
 	}
-	return a
+	return a.CausedBy(c)
 }
 
 func (v *visit) look(d *store.Data, l *engine.Link, token string) {
@@ -114,7 +119,11 @@ func (v *visit) show() {
 	if before != nil && before.ID != v.session.ID && v.last == nil {
 		notice = noticeExpired
 	}
-	v.render(http.StatusOK, v.pageOfForm(notice, valuesOf(v.session), nil))
+	in := valuesOf(v.session)
+	if v.r.URL.Query().Has("fill") {
+		maps.Copy(in, testBuyer())
+	}
+	v.render(http.StatusOK, v.pageOfForm(notice, in, nil))
 }
 
 // open resumes the buyer's session or opens a new one. If it can't, it shows the

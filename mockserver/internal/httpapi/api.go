@@ -38,6 +38,11 @@ type Config struct {
 	// rejects it.
 	BasicTokenX string
 
+	// PublicURL is the server's address for buyers; "" means the one that the client
+	// used, or that of a proxy whose X-Forwarded-Host is one of Hosts.
+	PublicURL string
+	Hosts     []string
+
 	// Events is notified of the changes that requests make. It may be nil.
 	Events *events.Hub
 }
@@ -149,13 +154,12 @@ func (a *API) serve(rq *request) (any, *problem) {
 	if refusal != nil {
 		return nil, refused(refusal)
 	}
-	rq.account = account
-	if a.cfg.Events.Listening() {
-		rq.account = rq.account.CausedBy(store.Cause{Text: "request " + route.Name, RequestID: rq.id})
-	}
+	var noted func()
 	if w, ok := rq.w.(faults.ChangeNoter); ok {
-		rq.account = rq.account.Observed(w.NoteChange)
+		noted = w.NoteChange
 	}
+	rq.observed = account.Observed(store.Cause{Text: route.cause, RequestID: rq.id}, noted)
+	rq.account = &rq.observed
 	return route.do(rq)
 }
 
@@ -179,5 +183,5 @@ func (a *API) find(r *http.Request, inside bool) (*route, string, *problem) {
 
 // variant returns the variant of the rules that this server applies.
 func (a *API) variant() spec.Variant {
-	return spec.Variant{Dialect: a.cfg.Dialect, Lenient: a.cfg.Lenient, LoopbackHTTP: true}
+	return spec.Variant{Dialect: a.cfg.Dialect, Lenient: a.cfg.Lenient, LoopbackHTTP: true, LocalHTTP: true}
 }

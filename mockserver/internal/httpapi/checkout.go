@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -9,6 +10,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -87,16 +89,23 @@ func (a *API) createLink(rq *request, in *linkBody) (any, *engine.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	return linkURL{baseURL(rq.r) + PagePath + c.Links[0].Slug}, nil
+	return linkURL{a.baseURL(rq.r) + PagePath + c.Links[0].Slug}, nil
 }
 
-// baseURL returns the address that the client used to reach this server.
-func baseURL(r *http.Request) string {
-	scheme := "http"
+// baseURL returns the server's address for buyers: the configured one, that of a proxy in
+// front of it if its host name is allowed, or that which the client used.
+func (a *API) baseURL(r *http.Request) string {
+	if a.cfg.PublicURL != "" {
+		return strings.TrimSuffix(a.cfg.PublicURL, "/")
+	}
+	scheme, host := "http", r.Host
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		scheme = "https"
 	}
-	return scheme + "://" + r.Host
+	if forwarded := r.Header.Get("X-Forwarded-Host"); forwarded != "" && !strings.ContainsAny(forwarded, `/\?#@"<> `) && gate.Allowed(forwarded, a.cfg.Hosts) {
+		host = forwarded
+	}
+	return scheme + "://" + host
 }
 
 func newLink(in *linkBody) engine.NewLink {

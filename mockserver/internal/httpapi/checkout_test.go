@@ -11,6 +11,7 @@ import (
 
 	"github.com/gateway-go/gateway/internal/golden"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -67,6 +68,17 @@ func TestCheckoutLinkURL(t *testing.T) {
 	assert.Regexp(t, `^http://example\.com/pay/[a-z0-9]{12}$`, a.text("data.url"))
 	a = m.call(http.MethodPost, "/v2/checkout-links", `{"amount":4990}`, "X-Forwarded-Proto", "https")
 	assert.Regexp(t, `^https://example\.com/pay/`, a.text("data.url"))
+
+	m = newMock(t, func(hc *httpapi.Config, _ *store.Config) { hc.Hosts = []string{"shop.test"} })
+	for forwarded, want := range map[string]string{
+		"shop.test:8443": "https://shop.test:8443/pay/", "evil.test": "https://example.com/pay/", "shop.test/x": "https://example.com/pay/",
+	} {
+		a = m.call(http.MethodPost, "/v2/checkout-links", `{"amount":4990}`, "X-Forwarded-Proto", "https", "X-Forwarded-Host", forwarded)
+		assert.Contains(t, a.text("data.url"), want)
+	}
+	m = newMock(t, func(hc *httpapi.Config, _ *store.Config) { hc.PublicURL = "https://pay.test/mock/" })
+	a = m.call(http.MethodPost, "/v2/checkout-links", `{"amount":4990}`, "X-Forwarded-Host", "localhost")
+	assert.Contains(t, a.text("data.url"), "https://pay.test/mock/pay/")
 }
 
 // A link's errors have the plain body, in both dialects.

@@ -186,7 +186,13 @@ func TestEveryBodyMustBeAnObject(t *testing.T) {
 			p.body[:len(p.body)-1], p.body + "{}", p.body + ",", "null", "[]", `"text"`, "7", "{'a':1}", `{"a":1,}`, `{"a":1,"a":2}`,
 			`{"made_up":{"b":1,"b":1}}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":+1}`, "\ufeff{}", strings.Repeat(`{"a":`, 20_000),
 		} {
-			a := p.send(malformed, "Content-Type", "application/json").problem(http.StatusBadRequest, "MALFORMED_JSON")
+			a := p.send(malformed, "Content-Type", "application/json")
+			if c.dialect == "live" && slices.Contains([]string{"null", "[]", `"text"`, "7"}, malformed) { // D36
+				assert.Equal(t, http.StatusUnprocessableEntity, a.Status, malformed)
+				assert.Equal(t, before, p.m.records())
+				continue
+			}
+			a.problem(http.StatusBadRequest, "MALFORMED_JSON")
 			assert.NotContains(t, string(a.Body), "errors")
 		}
 		a := p.send("", "Content-Type", "application/json")

@@ -23,16 +23,28 @@ func (a *API) customerRoutes() []route {
 		},
 		{
 			Operation: spec.Customers.Get, status: 200,
-			do: customers().byID("customer"), data: customerView{}, refusals: []string{engine.CodeNotFound},
+			do: a.getCustomer, data: customerView{}, live: liveCustomerView{}, refusals: []string{engine.CodeNotFound},
 		},
 	}
 }
 
-func (a *API) createCustomer(rq *request, in *gateway.CustomerParams) (any, *engine.Refusal) {
+// customerBody is the body of a create. Its birth_date is ignored, except in the live
+// reading of D27.
+type customerBody struct {
+	gateway.CustomerParams
+
+	BirthDate string `json:"birth_date,omitzero"`
+}
+
+func (a *API) createCustomer(rq *request, in *customerBody) (any, *engine.Refusal) {
+	birthDate := ""
+	if a.cfg.Dialect.Live(spec.D27) {
+		birthDate = in.BirthDate
+	}
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
 		return engine.CreateCustomer(d.Env, d.Customers.ByRef(in.ExternalRef), engine.Customer{
 			Buyer: *buyerFrom(gateway.BuyerParams{
-				Name: in.Name, Email: in.Email, Phone: in.Phone, Document: in.Document, Address: in.Address,
+				Name: in.Name, Email: in.Email, Phone: in.Phone, Document: in.Document, Address: in.Address, BirthDate: birthDate,
 			}),
 			ExternalRef: in.ExternalRef,
 			IPAddress:   in.IPAddress,
@@ -100,6 +112,17 @@ func found(c *engine.Customer, text string) bool {
 		c.Document != nil && strings.Contains(strings.ToLower(c.Document.Number), text)
 }
 
+// getCustomer shows the customer in the spelling of the dialect.
+func (a *API) getCustomer(rq *request) (any, *problem) {
+	if !a.cfg.Dialect.Live(spec.D27) {
+		return customers().byID("customer")(rq)
+	}
+	return listed[engine.Customer, liveCustomerView]{
+		table: func(d *store.Data) *store.Table[engine.Customer] { return &d.Customers },
+		view:  viewLiveCustomer,
+	}.byID("customer")(rq)
+}
+
 // customerView has the document, the address and the IP address only if
 // they are stored.
 type customerView struct {
@@ -125,5 +148,44 @@ func viewCustomer(c *engine.Customer) customerView {
 		Address:     viewAddress(c.Address),
 		Status:      c.Status,
 		IPAddress:   c.IPAddress,
+	}
+}
+
+// liveCustomerView is a customer that is read by id in the live dialect, which has
+// other names for the members of the document and for the zip code.
+type liveCustomerView struct {
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	Email       string            `json:"email"`
+	Phone       *string           `json:"phone"`
+	BirthDate   *string           `json:"birth_date"`
+	ExternalRef *string           `json:"externalRef"`
+	Document    *liveDocumentView `json:"document,omitzero"`
+	Address     *liveAddressView  `json:"address,omitzero"`
+	Status      string            `json:"status"`
+	IPAddress   string            `json:"ip_address,omitzero"`
+}
+
+type liveDocumentView struct {
+	Type   string `json:"document_type"`
+	Number string `json:"document_number"`
+}
+
+type liveAddressView struct {
+	Street       string  `json:"street"`
+	Number       *string `json:"number"`
+	Complement   *string `json:"complement"`
+	Neighborhood *string `json:"neighborhood"`
+	City         string  `json:"city"`
+	State        *string `json:"state"`
+	ZipCode      *string `json:"zip_code"`
+	Country      string  `json:"country"`
+}
+
+func viewLiveCustomer(c *engine.Customer) liveCustomerView {
+	v := viewCustomer(c)
+	return liveCustomerView{
+		ID: v.ID, Name: v.Name, Email: v.Email, Phone: v.Phone, BirthDate: nullable(&c.BirthDate), ExternalRef: v.ExternalRef,
+		Document: (*liveDocumentView)(c.Document), Address: (*liveAddressView)(v.Address), Status: v.Status, IPAddress: v.IPAddress,
 	}
 }

@@ -31,6 +31,10 @@ func TestGoldenCustomers(t *testing.T) {
 	a := m.sent(http.MethodPost, "/v2/customers", "customers/create.request.json").
 		alike(http.StatusCreated, "customers/create.response.json")
 	m.call(http.MethodGet, "/v2/customers/"+a.text("data.id"), "").alike(http.StatusOK, "customers/get.response.json")
+	other := newMock(t, live)
+	a = other.sent(http.MethodPost, "/v2/customers", "customers/create.request.json").
+		alike(http.StatusCreated, "customers/create.response.json")
+	other.call(http.MethodGet, "/v2/customers/"+a.text("data.id"), "").alike(http.StatusOK, "customers/get.live.response.json")
 	list := m.call(http.MethodGet, "/v2/customers?page=1&limit=2", "")
 	golden.Alike(t, golden.Read(t, "customers/list.response.json"), list.Body, "metadata", "email")
 }

@@ -44,6 +44,14 @@ func addressFrom(a *gateway.Address) *engine.Address {
 	}
 }
 
+func informationsFrom(informations []gateway.Information) []engine.Information {
+	list := make([]engine.Information, len(informations))
+	for i, info := range informations {
+		list[i] = engine.Information(info)
+	}
+	return list
+}
+
 func productsFrom(products []gateway.Product) []engine.Product {
 	list := make([]engine.Product, len(products))
 	for i, p := range products {

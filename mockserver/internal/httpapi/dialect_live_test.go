@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -99,6 +100,43 @@ func dialectOfCustomers(m *mock, dialect string) {
 	m.accepts(false, http.MethodPost, "/v2/transactions", charge("buyer", `{"name":"Ana","email":"ana@example.com",
 		"document":{"type":"CPF","number":"1"},"address":{"street":"A","city":"B","country":"US"}}`),
 		0, "buyer.address.country", "invalid_enum_value")
+}
+
+// D24: the amount that the gateway settles, and what the buyer is charged.
+func dialectOfSettledAmounts(m *mock, dialect string) {
+	t := m.t
+	id := m.create(charge("external_ref", `"one"`))
+	settle := func(cents int64) *engine.Refusal {
+		_, refusal := m.account().Transaction(id, func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
+			return engine.SettleFor(env, tx, cents)
+		})
+		return refusal
+	}
+	if dialect == "document" {
+		assert.NotContains(t, m.get("/v2/transactions/"+id).keys("data"), "base_price")
+		require.NotNil(t, settle(193), "the document dialect reports one amount")
+		return
+	}
+	for _, cents := range []int64{193, 1, 1 << 40, 0} {
+		reported := cmp.Or(cents, 1000)
+		require.Nil(t, settle(cents))
+		read := m.get("/v2/transactions/" + id)
+		assert.InDelta(t, reported, read.at("data.amount"), 0)
+		assert.InDelta(t, 1000, read.at("data.base_price"), 0)
+		item := m.get("/v2/transactions")
+		assert.InDelta(t, reported, item.at("data.0.payment.amount"), 0)
+		assert.InDelta(t, 1000, item.at("data.0.payment.base_price"), 0)
+	}
+	require.Nil(t, settle(193))
+	m.move(id, engine.Pay)
+	path := "/v2/transactions/" + id
+	assert.InDelta(t, 1000, m.get(path).at("data.paid_amount"), 0)
+	assert.InDelta(t, 193, m.call(http.MethodPut, path, `{"status":"paid"}`).at("data.transaction.amount"), 0)
+	m.call(http.MethodPut, path+"/refund", `{"amount":1001}`).problem(422, "VALIDATION_ERROR")
+	part := m.call(http.MethodPut, path+"/refund", `{"amount":400}`) // more than the settled amount
+	assert.InDelta(t, 600, part.at("data.remaining_balance"), 0)
+	assert.InDelta(t, 600, m.call(http.MethodPut, path+"/refund", `{}`).at("data.amount_refunded"), 0, "the rest of what the buyer paid")
+	assert.Equal(t, "refunded", m.get(path).at("data.status"))
 }
 
 // D21: why a merchant cancels a subscription.

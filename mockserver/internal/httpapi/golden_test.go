@@ -72,8 +72,18 @@ func TestGoldenTransactionsLive(t *testing.T) {
 		alike(http.StatusCreated, "transactions/create.live.response.json").text("data.id")
 	card := m.sent(http.MethodPost, "/v2/transactions", "transactions/create_card.request.json").
 		alike(http.StatusCreated, "transactions/create_card.live.response.json").text("data.id")
+	newMock(t, fees, live).sent(http.MethodPost, "/v2/transactions", "transactions/create_informations.request.json").
+		alike(http.StatusCreated, "transactions/create_informations.live.response.json")
 	m.move(id, engine.Pay)
 	m.call(http.MethodGet, "/v2/transactions/"+id, "").alike(http.StatusOK, "transactions/get.live.response.json")
+	settleFor := func(cents int64) {
+		m.move(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+			return engine.SettleFor(env, t, cents)
+		})
+	}
+	settleFor(3815)
+	m.call(http.MethodGet, "/v2/transactions/"+id, "").alike(http.StatusOK, "transactions/get_settled.live.response.json")
+	settleFor(0)
 	m.call(http.MethodPut, "/v2/transactions/"+card, `{"status":"captured"}`)
 	list := m.call(http.MethodGet, "/v2/transactions", "")
 	golden.Alike(t, golden.Read(t, "transactions/list.live.response.json"), list.Body, "total", "fee", "next_cursor")
@@ -94,4 +104,5 @@ func TestGoldenErrors(t *testing.T) {
 	newLive := newMock(t, live)
 	newLive.create(charge("external_ref", `"one"`))
 	newLive.call(http.MethodPost, "/v2/transactions", charge("external_ref", `"one"`)).alike(409, "errors/duplicate.live.409.json")
+	newLive.call(http.MethodPost, "/v2/transactions", "[]").alike(422, "errors/body.live.422.json")
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -36,8 +37,8 @@ func TestUnknownPaths(t *testing.T) {
 	}
 }
 
-// Every path accepts only its own methods, HEAD and OPTIONS included; Allow
-// lists them.
+// Every path accepts only its own methods, and HEAD where it accepts GET; Allow lists
+// them.
 func TestWrongMethods(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
@@ -47,6 +48,11 @@ func TestWrongMethods(t *testing.T) {
 	}
 	assert.Len(t, allowed["/v2/transactions/{id}"], 2)
 	for path, methods := range allowed {
+		if slices.Contains(methods, http.MethodGet) {
+			methods = append(methods, http.MethodHead)
+			at := pathParameter.ReplaceAllString(path, "1")
+			assert.Equal(t, m.call(http.MethodGet, at, "").Status, m.call(http.MethodHead, at, "").Status, path)
+		}
 		slices.Sort(methods)
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"} {
 			if slices.Contains(methods, method) || method == spec.HostedCheckout.Open.Method && path == spec.HostedCheckout.Open.Path {
@@ -167,9 +173,9 @@ func TestMalformedBodies(t *testing.T) {
 			"{":                               "byte 1",
 			`{"amount":1,}`:                   "byte",
 			`{"amount":1} {}`:                 "byte 12",
-			`[]`:                              "array",
-			`null`:                            "null",
-			`"text"`:                          "string",
+			`[`:                               "byte 1",
+			`nul`:                             "byte",
+			`"text`:                           "byte 5",
 			`{"amount":1,"amount":2}`:         "amount",
 			`{"buyer":{"id":1,"id":2}}`:       "buyer",
 			`{"amount":01}`:                   "byte",
@@ -234,4 +240,15 @@ func TestCardDataIsRejected(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusCreated, m.call(http.MethodPost, "/v2/transactions", charge("external_ref", `"4111111111111111"`)).Status)
 	assert.InDelta(t, 1, m.call(http.MethodGet, "/v2/transactions", "").at("data.total"), 0)
+}
+
+// A path may be written with percent escapes, and a UUID in upper case.
+func TestOtherSpellingsOfAPath(t *testing.T) {
+	t.Parallel()
+	m := newMock(t, live, lenient)
+	id := m.create(`{"external_ref":"o-1","amount":100,"method":"voucher","currency":"MXN"}`)
+	for _, path := range []string{"/v2/%74ransactions/" + id, "/v2/transactions/" + strings.ToUpper(id), "/v2/transactions/%" + fmt.Sprintf("%x", id[0]) + id[1:]} {
+		assert.Equal(t, id, m.call(http.MethodGet, path, "").text("data.id"), path)
+	}
+	m.call(http.MethodGet, "/v2%2Ftransactions", "").problem(404, "UNKNOWN_PATH")
 }

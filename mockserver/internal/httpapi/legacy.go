@@ -9,10 +9,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/gateway-go/gateway/internal/qr"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
+	"github.com/gateway-go/gateway/pix"
 )
 
 func (a *API) legacyRoutes() []route {
@@ -168,7 +168,7 @@ func (a *API) createLegacyPayment(rq *request, in *legacyPaymentBody) (any, *eng
 const qrScale = 4
 
 func pngOf(text string) (string, error) {
-	code, err := qr.New(text)
+	code, err := pix.Draw(text)
 	if err != nil {
 		return "", err
 	}

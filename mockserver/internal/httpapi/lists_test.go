@@ -24,7 +24,7 @@ type parameter struct {
 // both dialects.
 const (
 	transactionStates     = "pending paid expired canceled refused refunded partially_refunded chargedback captured"
-	liveTransactionStates = "authorized three_ds_required in_protest partially_paid processing processed med"
+	liveTransactionStates = "authorized three_ds_required in_protest partially_paid processing processed med pre_chargedback"
 	transferStates        = "pending in_analysis processing paid error cancelled"
 	liveTransferStates    = "scheduled rejected unknown"
 	subscriptionStates    = "incomplete trialing active past_due cancel_scheduled canceled"

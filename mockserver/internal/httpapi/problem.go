@@ -44,7 +44,7 @@ func StatusOf(r *engine.Refusal) int {
 		return http.StatusBadRequest
 	case engine.CodeSessionToken:
 		return http.StatusUnauthorized
-	case engine.CodeForbidden:
+	case engine.CodeForbidden, engine.CodePixAutomaticDisabled:
 		return http.StatusForbidden
 	case engine.CodeNotFound:
 		return http.StatusNotFound
@@ -76,7 +76,7 @@ func (p *problem) plain(rq *request) bool {
 	if rq.route == nil {
 		return false
 	}
-	return slices.Contains(rq.route.plain, p.status) ||
+	return p.code == engine.CodePixAutomaticDisabled || slices.Contains(rq.route.plain, p.status) ||
 		rq.api.cfg.Dialect.Live(spec.D6) && slices.Contains(rq.route.livePlain, p.status)
 }
 

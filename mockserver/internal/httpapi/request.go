@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"os"
@@ -10,10 +11,13 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
+	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
@@ -25,9 +29,11 @@ type request struct {
 	id      string // for X-Request-Id
 	key     string // of the account, if the gateway itself makes the request
 	route   *route
-	param   string // of the path
-	account *store.Account
-	status  int // of success; a handler may change it
+	param   string         // of the path
+	account *store.Account // &observed
+
+	observed store.Account
+	status   int // of success; a handler may change it
 }
 
 // read returns the resource in the path, or nil. A fault may request its
@@ -110,12 +116,22 @@ func (rq *request) read(buf *bytes.Buffer) *problem {
 			}
 		}
 	}
+	if encoding := gate.Encoding(rq.r); encoding != "" {
+		rq.w.Header().Set("Accept-Encoding", gate.AcceptEncoding)
+		return &problem{
+			status: http.StatusUnsupportedMediaType,
+			code:   "UNSUPPORTED_MEDIA_TYPE",
+			detail: fmt.Sprintf("The body's Content-Encoding is %.40q: send it without one, or as gzip.", encoding),
+		}
+	}
 	_, err := buf.ReadFrom(http.MaxBytesReader(rq.w, rq.r.Body, maxBody))
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &problem{status: http.StatusRequestTimeout, code: "BODY_TIMEOUT", detail: "The body did not arrive in time."}
+	case errors.Is(err, gate.ErrGzip):
+		return malformed("The body is not in gzip format, as its Content-Encoding says.")
 	case err != nil:
 		return malformed("The body could not be read completely.")
 	case buf.Len() == 0 && optional:
@@ -136,11 +152,23 @@ func malformed(detail string) *problem {
 	return &problem{status: http.StatusBadRequest, code: "MALFORMED_JSON", detail: detail}
 }
 
+// notAnObject is the live reading of D36 for a body that is valid JSON.
+func notAnObject(kind jsontext.Kind, wrong []spec.Violation) *problem {
+	p := invalid(append(wrong, spec.Violation{
+		Field: "body", Code: spec.CodeInvalidType, Message: "must be an object, not " + jsonread.KindName(kind),
+	}))
+	p.status = http.StatusUnprocessableEntity
+	return p
+}
+
 // decode validates body and decodes it into v. Errors in other parts of the
 // request are reported together with its own.
 func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	doc, err := spec.Parse(body)
 	if err != nil {
+		if kind := jsontext.Value(body).Kind(); rq.api.cfg.Dialect.Live(spec.D36) && kind != '{' && jsontext.Value(body).IsValid() {
+			return notAnObject(kind, wrong)
+		}
 		return malformed("The body is not a valid JSON object: " + err.Error() + ".")
 	}
 	defer doc.Release()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
 
 // route is one operation of the interface.
@@ -31,6 +32,8 @@ type route struct {
 	second     any      // the result of another success status
 	refusals   []string // the codes of its errors, besides those that every operation has
 
+	cause string // of the changes that it makes; set by [router.add]
+
 	rule func(param string, live bool) []spec.Violation // of the path's parameter; set by [router.add]
 }
 
@@ -38,8 +41,7 @@ type route struct {
 type handler func(rq *request) (data any, p *problem)
 
 // router finds routes by path elements. It replaces net/http's ServeMux, which
-// returns 404 and 405 as text, serves HEAD with GET handlers and redirects paths
-// with "..".
+// returns 404 and 405 as text and redirects paths with "..".
 type router struct{ root element }
 
 type element struct {
@@ -62,6 +64,7 @@ func (rt *router) add(r route) {
 	case strings.Contains(r.Path, "{slug}"):
 		r.rule = checkSlug
 	}
+	r.cause = "request " + r.Name
 	at.methods[r.Method] = &r
 }
 
@@ -98,14 +101,14 @@ func checkSlug(slug string, _ bool) []spec.Violation {
 func (rt *router) find(r *http.Request) (*route, string, *problem) {
 	at, param := &rt.root, ""
 	path, _ := strings.CutPrefix(r.URL.EscapedPath(), "/")
-	for name := range strings.SplitSeq(path, "/") {
+	for escaped := range strings.SplitSeq(path, "/") {
+		name, err := url.PathUnescape(escaped)
+		if err != nil {
+			return nil, "", unknownPath()
+		}
 		next := at.next[name]
 		if next == nil && at.param != nil && name != "" {
-			value, err := url.PathUnescape(name)
-			if err != nil {
-				return nil, "", unknownPath()
-			}
-			next, param = at.param, value
+			next, param = at.param, canonicalID(name)
 		}
 		if next == nil {
 			return nil, "", unknownPath()
@@ -116,6 +119,9 @@ func (rt *router) find(r *http.Request) (*route, string, *problem) {
 		return nil, "", unknownPath()
 	}
 	found := at.methods[r.Method]
+	if r.Method == http.MethodHead { // net/http sends no body
+		found = at.methods[http.MethodGet]
+	}
 	if found == nil {
 		return nil, "", wrongMethod(r.Method, at.methods)
 	}
@@ -126,8 +132,17 @@ func unknownPath() *problem {
 	return &problem{status: http.StatusNotFound, code: "UNKNOWN_PATH", detail: "The interface has no such path; GET /__mock/openapi.json describes it."}
 }
 
+// canonicalID returns the id of a resource as it was created: a UUID may be written in
+// upper case.
+func canonicalID(id string) string {
+	if spec.IsUUID(id) {
+		return strings.ToLower(id)
+	}
+	return id
+}
+
 func wrongMethod(method string, methods map[string]*route) *problem {
-	list := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
+	list := respond.Allow(slices.Collect(maps.Keys(methods)))
 	return &problem{
 		status: http.StatusMethodNotAllowed,
 		code:   "METHOD_NOT_ALLOWED",

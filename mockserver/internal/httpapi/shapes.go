@@ -54,6 +54,8 @@ func Shapes(live bool) []Shape {
 			s.Second, s.SecondStatus = r.second, http.StatusCreated
 		case live && r.Name == spec.Transfers.Create.Name: // D4: a repeat returns the first transfer
 			s.Second, s.SecondStatus, r.refusals = r.data, http.StatusOK, nil
+		case live && r.Name == spec.Subscriptions.Create.Name: // D28: a repeat returns the first subscription
+			s.Second, s.SecondStatus = r.data, http.StatusOK
 		}
 		s.Errors = r.errors(live)
 		list = append(list, s)

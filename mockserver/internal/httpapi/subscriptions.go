@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (a *API) subscriptionRoutes() []route {
 			do: listed[engine.Subscription, *subscriptionView]{
 				table: func(d *store.Data) *store.Table[engine.Subscription] { return &d.Subscriptions },
 				query: subscriptionQuery,
-				view:  viewSubscription,
+				view:  a.viewSubscription,
 			}.byCursor,
 		},
 		{
@@ -73,19 +74,31 @@ func (a *API) createSubscription(rq *request, in *subscriptionBody) (any, *engin
 	case refusal != nil:
 		return nil, refusal
 	case len(c.Subscriptions) == 0:
-		return viewSubscription(first), nil
+		if a.cfg.Dialect.Live(spec.D28) {
+			rq.status = http.StatusOK
+		}
+		return a.viewSubscription(first), nil
 	}
-	return viewSubscription(c.Subscriptions[0]), nil
+	rq.warn(c.Subscriptions[0])
+	return a.viewSubscription(c.Subscriptions[0]), nil
+}
+
+// warningHeader says what the mock accepts although banks don't execute it.
+const warningHeader = "X-Mock-Warning"
+
+func (rq *request) warn(s *engine.Subscription) {
+	if s.Authorization == nil {
+		return
+	}
+	for _, warning := range spec.PixRetryWarnings(s.FailurePolicy, s.RetryOffsetsDays) {
+		rq.w.Header().Add(warningHeader, warning)
+	}
 }
 
 func newSubscription(in *subscriptionBody) (engine.NewSubscription, error) {
 	hash, err := hashOf(in)
 	if err != nil {
 		return engine.NewSubscription{}, err
-	}
-	informations := make([]engine.Information, len(in.Informations))
-	for i, info := range in.Informations {
-		informations[i] = engine.Information{Key: info.Key, Value: info.Value}
 	}
 	return engine.NewSubscription{
 		Subscription: engine.Subscription{
@@ -99,7 +112,7 @@ func newSubscription(in *subscriptionBody) (engine.NewSubscription, error) {
 			RetryOffsetsDays: in.RetryOffsetsDays,
 			Comment:          in.Comment,
 			Metadata:         compact(in.Metadata),
-			Informations:     informations,
+			Informations:     informationsFrom(in.Informations),
 			Products:         productsFrom(in.Products),
 			IdempotencyKey:   in.IdempotencyKey,
 			BodyHash:         hash,
@@ -133,7 +146,7 @@ func (a *API) getSubscription(rq *request) (any, *engine.Refusal) {
 	var view *subscriptionView
 	rq.account.View(func(d *store.Data) {
 		if s := read(rq, &d.Subscriptions); s != nil {
-			view = viewSubscription(s)
+			view = a.viewSubscription(s)
 			view.Transactions = viewCharges(d, s)
 		}
 	})
@@ -173,7 +186,8 @@ func (a *API) updateSubscription(rq *request, in *subscriptionPatch) (any, *engi
 	if refusal != nil {
 		return nil, refusal
 	}
-	return viewSubscription(s), nil
+	rq.warn(s)
+	return a.viewSubscription(s), nil
 }
 
 // cancelSubscription accepts a reason. In the document dialect no response
@@ -189,5 +203,5 @@ func (a *API) cancelSubscription(rq *request, in *gateway.SubscriptionCancelPara
 	if refusal != nil {
 		return nil, refusal
 	}
-	return viewSubscription(s), nil
+	return a.viewSubscription(s), nil
 }

@@ -44,6 +44,8 @@ func TestGoldenSubscriptions(t *testing.T) {
 	m := newMock(t)
 	card := m.subscribed("subscriptions/create.request.json").
 		alike(http.StatusCreated, "subscriptions/create.response.json").text("data.id")
+	newMock(t, live).subscribed("subscriptions/create_pix_automatic.request.json").
+		alike(http.StatusCreated, "subscriptions/create_pix_automatic.live.response.json")
 	m.subscribed("subscriptions/create_pix_automatic.request.json").
 		alike(http.StatusCreated, "subscriptions/create_pix_automatic.response.json")
 	path := "/v2/subscriptions/" + card
@@ -210,4 +212,25 @@ func TestAutomaticDebit(t *testing.T) {
 	assert.Nil(t, debit.at("data.pix.expiration_date"))
 	assert.NotEmpty(t, debit.text("data.pix.end_to_end_id"))
 	assert.NotEmpty(t, debit.text("data.pix.receipt_url"))
+}
+
+// Retry policies that banks don't execute for a Pix Automatico are accepted with a
+// warning.
+func TestRetryPoliciesOfAPixAutomatico(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	ana := m.person("Ana")
+	for policy, warnings := range map[string]int{
+		``: 0, `,"retry_offsets_days":[1,7]`: 0, `,"retry_offsets_days":[1,2,3,4]`: 1, `,"retry_offsets_days":[8]`: 1,
+		`,"retry_offsets_days":[1,1]`: 1, `,"retry_offsets_days":[1,1,8,9]`: 3,
+		`,"retry_offsets_days":[8],"failure_policy":"immediate_cancel"`: 0,
+	} {
+		a := m.subscribe(ana, `"payment_method":"pix_automatic"`+policy)
+		require.Equal(t, http.StatusCreated, a.Status, string(a.Body))
+		assert.Len(t, a.Header.Values("X-Mock-Warning"), warnings, policy)
+		b := m.call(http.MethodPatch, "/v2/subscriptions/"+a.text("data.id"), `{"retry_offsets_days":[30],"failure_policy":"retry_then_cancel"}`)
+		assert.Contains(t, b.Header.Get("X-Mock-Warning"), "after 30 days")
+	}
+	card := m.subscribe(ana, `"token":"pgct_ok","retry_offsets_days":[1,2,3,30]`)
+	assert.Empty(t, card.Header.Values("X-Mock-Warning"))
 }

@@ -51,6 +51,9 @@ func (a *API) newTransaction(in *gateway.TransactionParams) engine.NewTransactio
 		Token:   string(in.Token),
 		BuyerID: string(in.Buyer.ID),
 	}
+	if a.cfg.Dialect.Live(spec.D26) {
+		n.Informations = informationsFrom(in.Informations)
+	}
 	if n.BuyerID != "" { // name and e-mail are the customer's
 		n.Buyer.Name, n.Buyer.Email = "", ""
 	}
@@ -180,7 +183,7 @@ func (a *API) setTransactionStatus(rq *request, in *statusBody) (any, *engine.Re
 		return nil, refusal
 	}
 	return statusView{statusTransaction{
-		ID: t.ID, Status: t.Status, Method: t.Method, Amount: t.Amount, Currency: t.Currency,
+		ID: t.ID, Status: t.Status, Method: t.Method, Amount: t.Reported(), Currency: t.Currency,
 		ExternalRef: nullable(&t.ExternalRef),
 	}}, nil
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
@@ -36,7 +37,7 @@ type subscriptionView struct {
 	Informations       []informationView `json:"informations"`
 	Products           []soldView        `json:"products"`
 	Recurring          *consentView      `json:"recurringAuthorization"` // null for a card
-	Authorization      *consentView      `json:"authorization,omitzero"` // the same object, only while the payer's consent is pending
+	Authorization      *askView          `json:"authorization,omitzero"` // what the payer needs, only while the consent is pending
 	Transactions       []chargeView      `json:"transactions,omitzero"`  // in a read by id only
 	CreatedAt          stamp             `json:"createdAt"`
 	UpdatedAt          stamp             `json:"updatedAt"`
@@ -56,6 +57,16 @@ type consentView struct {
 	ExpirationDate stamp   `json:"expiration_date"`
 }
 
+// askView is the same consent without its status in the live dialect, where it has
+// other names.
+type askView struct {
+	Status         string  `json:"status,omitzero"` // document dialect only
+	QRCode         *string `json:"qr_code"`
+	ExpirationDate stamp   `json:"expiration_date,omitzero"`                 // document dialect only
+	ExpiresAt      stamp   `json:"expires_at,omitzero" dialect:"live"`       // live dialect only
+	PaymentLinkURL string  `json:"payment_link_url,omitzero" dialect:"live"` // live dialect only; a page on which the payer authorizes
+}
+
 type chargeView struct {
 	ID             string  `json:"id"`
 	Status         string  `json:"status"`
@@ -68,7 +79,7 @@ type chargeView struct {
 	PaidAt         stamp   `json:"paidAt"`
 }
 
-func viewSubscription(s *engine.Subscription) *subscriptionView {
+func (a *API) viewSubscription(s *engine.Subscription) *subscriptionView {
 	v := &subscriptionView{
 		ID:                 s.ID,
 		CustomerID:         s.Customer.ID,
@@ -89,7 +100,7 @@ func viewSubscription(s *engine.Subscription) *subscriptionView {
 		RetryOffsetsDays:   s.RetryOffsetsDays,
 		CancellationReason: nullable(&s.CancellationReason),
 		CustomerEmail:      s.Customer.Email,
-		Metadata:           viewObject(s.Metadata),
+		Metadata:           viewObject(s.ReportedMetadata(a.cfg.Dialect)),
 		Informations:       make([]informationView, len(s.Informations)),
 		Products:           make([]soldView, len(s.Products)),
 		CreatedAt:          stamp(s.CreatedAt),
@@ -98,11 +109,11 @@ func viewSubscription(s *engine.Subscription) *subscriptionView {
 	if s.Card != nil {
 		v.CardLast4 = &s.Card.Last4
 	}
-	if a := s.Authorization; a != nil {
-		v.Recurring = &consentView{Status: a.Status}
+	if consent := s.Authorization; consent != nil {
+		v.Recurring = &consentView{Status: consent.Status}
 		if s.Authorizing() {
-			v.Recurring.QRCode, v.Recurring.ExpirationDate = &a.QRCode, stamp(a.ExpirationDate)
-			v.Authorization = v.Recurring
+			v.Recurring.QRCode, v.Recurring.ExpirationDate = &consent.QRCode, stamp(consent.ExpirationDate)
+			v.Authorization = a.viewAsk(s)
 		}
 	}
 	for i, info := range s.Informations {
@@ -112,6 +123,14 @@ func viewSubscription(s *engine.Subscription) *subscriptionView {
 		v.Products[i] = soldView{p.Name, p.Price, p.Quantity, p.Tangible}
 	}
 	return v
+}
+
+func (a *API) viewAsk(s *engine.Subscription) *askView {
+	consent := s.Authorization
+	if a.cfg.Dialect.Live(spec.D30) {
+		return &askView{QRCode: &consent.QRCode, ExpiresAt: stamp(consent.ExpirationDate), PaymentLinkURL: s.AuthorizationURL()}
+	}
+	return &askView{Status: consent.Status, QRCode: &consent.QRCode, ExpirationDate: stamp(consent.ExpirationDate)}
 }
 
 // viewObject returns a JSON object that is stored as a string; "" is null.
@@ -128,7 +147,7 @@ func viewCharges(d *store.Data, s *engine.Subscription) []chargeView {
 	for i := len(s.ChargeIDs) - 1; i >= 0; i-- {
 		t := d.Transactions.Get(s.ChargeIDs[i])
 		list = append(list, chargeView{
-			ID: t.ID, Status: t.Status, Amount: t.Amount, PaidAmount: t.PaidAmount, RefundedAmount: t.RefundedAmount,
+			ID: t.ID, Status: t.Status, Amount: t.Reported(), PaidAmount: t.PaidAmount, RefundedAmount: t.RefundedAmount,
 			Currency: t.Currency, ExternalRef: nullable(&t.ExternalRef), CreatedAt: stamp(t.CreatedAt), PaidAt: stamp(t.PaidAt),
 		})
 	}

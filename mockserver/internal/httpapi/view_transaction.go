@@ -15,7 +15,8 @@ import (
 
 type transactionView struct {
 	ID             string            `json:"id"`
-	Amount         int64             `json:"amount"`
+	Amount         int64             `json:"amount"`                             // in the live dialect what the gateway settles, which may differ from base_price
+	BasePrice      int64             `json:"base_price,omitzero" dialect:"live"` // what the buyer is charged; live dialect only
 	Currency       string            `json:"currency"`
 	Method         string            `json:"method"`
 	Status         string            `json:"status"`
@@ -81,7 +82,7 @@ type nextActionView struct {
 func (a *API) viewTransaction(t *engine.Transaction) *transactionView {
 	v := &transactionView{
 		ID:             t.ID,
-		Amount:         t.Amount,
+		Amount:         t.Reported(),
 		Currency:       t.Currency,
 		Method:         t.Method,
 		Status:         t.Status,
@@ -102,6 +103,9 @@ func (a *API) viewTransaction(t *engine.Transaction) *transactionView {
 		NextAction:     viewNextAction(t.NextAction),
 		CreatedAt:      stamp(t.CreatedAt),
 		UpdatedAt:      stamp(t.UpdatedAt),
+	}
+	if a.cfg.Dialect.Live(spec.D24) {
+		v.BasePrice = t.Amount
 	}
 	for i, info := range t.Informations {
 		v.Informations[i] = informationView(info)

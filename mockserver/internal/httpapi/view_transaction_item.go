@@ -56,7 +56,7 @@ func viewTransactionItem(t *engine.Transaction) transactionItem {
 			Currency:     t.Currency,
 			Country:      string(gateway.Brazil),
 			ExternalRef:  t.ExternalRef,
-			Amount:       t.Amount,
+			Amount:       t.Reported(),
 			BasePrice:    t.Amount,
 			Installments: t.Installments,
 			Fee:          viewFee(t),

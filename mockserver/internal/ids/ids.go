@@ -20,6 +20,7 @@ type Source struct {
 	mu     sync.Mutex
 	random *rand.ChaCha8
 	seeded bool
+	begin  *[32]byte // where Restart begins; nil without a seed
 }
 
 // New returns a source that can't be predicted.
@@ -33,7 +34,17 @@ func New() *Source {
 func Seeded(seed uint64) *Source {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
-	return &Source{random: rand.NewChaCha8(key), seeded: true}
+	return &Source{random: rand.NewChaCha8(key), seeded: true, begin: &key}
+}
+
+// Restart makes a seeded source repeat its ids from the first one. It does nothing to an
+// unpredictable one.
+func (s *Source) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begin != nil {
+		s.random, s.seeded = rand.NewChaCha8(*s.begin), true
+	}
 }
 
 // UUID returns a version 7 UUID with the timestamp now, to the millisecond. UUIDs

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -38,10 +39,11 @@ type Journal struct {
 	cfg  Config
 	keys *regexp.Regexp
 
+	total atomic.Uint64 // requests so far
+
 	mu    sync.Mutex
 	list  []*record // oldest first
 	bytes int64     // the approximate size of list
-	total uint64    // requests so far
 
 	statuses map[int]uint64 // requests by response status
 }
@@ -106,8 +108,7 @@ func (j *Journal) Wrap(next http.Handler) http.Handler {
 func (j *Journal) add(rec *record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.total++
-	rec.id = j.total
+	rec.id = j.total.Add(1)
 	j.statuses[rec.status]++
 	rec.size = rec.bytes()
 	j.list = append(j.list, rec)
@@ -145,6 +146,10 @@ func (r *record) bytes() int64 {
 
 // perHeader is the approximate size of a header without its strings.
 const perHeader = 80
+
+// Total returns how many requests were recorded so far, including those that were
+// dropped or cleared since. It takes no lock.
+func (j *Journal) Total() uint64 { return j.total.Load() }
 
 // Statuses counts all requests so far by response status, which is 0 if there was no
 // response.

@@ -157,6 +157,17 @@ func TestNothingSecretIsShown(t *testing.T) {
 		"long body":           {exchange{body: `{"x":"` + strings.Repeat("y", 1<<17) + `","document":"12345678909"}`}, []string{"12345678909"}},
 		"truncated body":      {exchange{body: `{"document":"12345678909","x":"` + strings.Repeat("y", 1<<17) + `"}`}, []string{"12345678909"}},
 		"secret of a webhook": {exchange{body: `{"url":"https://x.test","secret":"whsec_123456"}`}, []string{"whsec_123456"}},
+		"card of digits":      {exchange{body: `{"card":{"number":"4111111111111111"},"payment":{"card":{"number":4111111111111111}}}`}, []string{"4111"}},
+		"card number alone":   {exchange{body: `{"card":{"number":4111111111111111}}`}, []string{"4111"}},
+		"number of a card":    {exchange{body: `{"card":{"number":"order-7"},"tarjeta":[{"number":41}]}`}, []string{"order-7", "41}"}},
+		"card after a noun":   {exchange{method: "GET", path: "/v2/transactions/4111111111111111", response: `{"instance":"/v2/transactions/4111111111111111"}`}, []string{"4111"}},
+		"card in metadata":    {exchange{body: `{"metadata":"{\"card\":{\"number\":\"4111111111111111\"},\"cpf\":\"12345678909\"}"}`}, []string{"4111", "12345678909"}},
+		"CPF in text":         {exchange{body: `{"description":"for 123.456.789-09 or 12345678909"}`, response: `{"detail":"CPF 529.982.247-25"}`}, []string{"789", "982"}},
+		"CPF in a path":       {exchange{method: "GET", path: "/v2/customers/52998224725?q=52998224725&note=CPF+529.982.247-25"}, []string{"52998224725", "982"}},
+		"CNPJ with letters":   {exchange{body: `{"description":"12.ABC.345/01DE-35 and 12ABC34501DE35"}`}, []string{"ABC"}},
+		"RFC and CURP":        {exchange{body: `{"note":"GODE561231GR8 GODE561231HDFRRN04"}`}, []string{"GODE"}},
+		"e-mail and phone":    {exchange{body: `{"email":"ana@mail.test","note":"ask ana@mail.test, +55 11 98765-4321 or (11) 98765-4321"}`}, []string{"ana@", "98765"}},
+		"password in a URL":   {exchange{body: `{"notify_url":"https://user:hunter2x@shop.test/hook"}`}, []string{"hunter2x"}},
 		"token twice":         {exchange{body: `{"a":"pgpm_again12 pgpm_again12"}`}, []string{"again12"}},
 	}
 	for name, tc := range cases {
@@ -181,8 +192,8 @@ func TestNonSecretValuesAreShown(t *testing.T) {
 		header: map[string]string{"Authorization": "Bearer sk_test_abcdef"}, body: body,
 	})
 	e := j.Entries("")[0]
-	assert.Equal(t, body, e.Body)
-	assert.Equal(t, "document_number=***&email=ana%40shop.test&page=1", e.Query)
+	assert.Equal(t, strings.Replace(body, "+5511987654321", "***", 1), e.Body, "a reference is shown whatever its digits are")
+	assert.Equal(t, "document_number=***&email=***&page=1", e.Query)
 	assert.Equal(t, "Bearer ***", e.Header.Get("Authorization"))
 	assert.Empty(t, e.Response)
 	assert.Equal(t, http.StatusOK, e.Status, "the default, since the handler sets none")

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/gateway-go/gateway/internal/masking"
 )
 
@@ -24,6 +22,13 @@ func (j *Journal) Mentioning(account string, n int, text string) (list []Entry, 
 		return strings.Contains(rec.request.URL.Path, text) || bytes.Contains(rec.body.head, []byte(text)) ||
 			bytes.Contains(rec.response.head, []byte(text))
 	}, nil)
+}
+
+// WithRequestID lists up to n masked requests of an account that have an X-Request-Id, in
+// any case, newest first.
+func (j *Journal) WithRequestID(account string, n int, id string) []Entry {
+	list, _ := j.latest(account, n, func(rec *record) bool { return strings.EqualFold(rec.header.Get("X-Request-Id"), id) }, nil)
+	return list
 }
 
 // latest masks only the entries that it returns or passes to match.
@@ -66,12 +71,7 @@ func (j *Journal) Entry(account string, id uint64) (Entry, bool) {
 // if it is not JSON.
 func (j *Journal) Masked(body []byte) string {
 	m := &mask{keys: j.keys}
-	shown, err := masking.Rewrite(body, func(path []string, t jsontext.Token) jsontext.Token {
-		if masking.Member(path, t) {
-			return jsontext.String(masking.Masked)
-		}
-		return t
-	})
+	shown, err := masking.Rewrite(body, masking.Token)
 	if err != nil {
 		return ""
 	}

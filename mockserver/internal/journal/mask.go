@@ -41,9 +41,14 @@ func maskFor(rec *record, keys *regexp.Regexp) *mask {
 			m.add(values...)
 		}
 	}
+	for s := range strings.SplitSeq(rec.request.URL.Path, "/") {
+		if masking.Text(s) != s {
+			m.add(s) // the response repeats the path
+		}
+	}
 	for _, c := range []*capture{&rec.body, &rec.response} {
 		_, _ = masking.Rewrite(c.head, func(path []string, t jsontext.Token) jsontext.Token {
-			if masking.Member(path, t) {
+			if k := t.Kind(); (k == '"' || k == '0') && masking.Token(path, t).String() == masking.Masked {
 				m.add(t.String())
 			}
 			return t
@@ -90,10 +95,16 @@ func (m *mask) text(s string) string {
 	return m.keys.ReplaceAllString(s, "$1"+masking.Masked)
 }
 
-// path returns a path with its original escaping, unless it contains a card number.
+// path returns a path with its original escaping, unless a part of it is masked.
+// Each segment is masked by itself: the one before it does not make a card number
+// an id, because no id of the interface looks like one.
 func (m *mask) path(u *url.URL) string {
-	if spec.ContainsCardNumber(u.Path) {
-		return m.text(spec.MaskCardNumbers(u.Path))
+	segments := strings.Split(u.Path, "/")
+	for i, s := range segments {
+		segments[i] = masking.Text(s)
+	}
+	if shown := strings.Join(segments, "/"); shown != u.Path {
+		return m.text(shown)
 	}
 	return m.text(u.EscapedPath())
 }
@@ -109,8 +120,11 @@ func (m *mask) query(raw string) string {
 			if masking.Parameter(name) || spec.CardData(name, '"', v) {
 				v = masking.Masked
 			}
-			name := spec.MaskCardNumbers(name)
-			shown[name] = append(shown[name], spec.MaskCardNumbers(v))
+			name := masking.Text(name)
+			if !spec.IsIdentifier(name) {
+				v = masking.Free(v)
+			}
+			shown[name] = append(shown[name], v)
 		}
 	}
 	return m.text(strings.ReplaceAll(shown.Encode(), url.QueryEscape(masking.Masked), masking.Masked))
@@ -129,7 +143,7 @@ func (m *mask) header(h http.Header) http.Header {
 // value returns the masked value of a header. A credential keeps only its scheme.
 func (m *mask) value(name, v string) string {
 	if !masking.Header(name) {
-		return m.text(spec.MaskCardNumbers(v))
+		return m.text(masking.Text(v))
 	}
 	if scheme, _, found := strings.Cut(v, " "); found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {
 		return scheme + " " + masking.Masked
@@ -142,12 +156,7 @@ func (m *mask) body(c *capture) string {
 	if c.size == 0 {
 		return ""
 	}
-	shown, err := masking.Rewrite(c.head, func(path []string, t jsontext.Token) jsontext.Token {
-		if masking.Member(path, t) {
-			return jsontext.String(masking.Masked)
-		}
-		return t
-	})
+	shown, err := masking.Rewrite(c.head, masking.Token)
 	switch {
 	case !c.complete():
 		return fmt.Sprintf("(%d bytes, too long to be shown)", c.size)

@@ -5,6 +5,7 @@ package memory
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -160,6 +161,9 @@ func abort(w http.ResponseWriter, op string, errno syscall.Errno) {
 		inner = u.Unwrap()
 	}
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		if secure, ok := conn.(*tls.Conn); ok {
+			conn = secure.NetConn()
+		}
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}

@@ -107,7 +107,7 @@ func (d *document) whole() (object, error) {
 			"version", version,
 			"summary", "Transactions, subscriptions, customers, transfers and hosted checkout.",
 			"description", "Amounts are integers in the smallest currency unit (cents). Timestamps are RFC 3339.\n\n"+
-				"This describes the "+dialect+" dialect; docs/assumptions.md, D1 to D23, customer-phone and hosted-routes, lists where the other one differs. "+
+				"This describes the "+dialect+" dialect; docs/assumptions.md, D1 to D36, customer-phone and hosted-routes, lists where the other one differs. "+
 				"The gateway also checks rules that JSON Schema can't express, such as check digits, and reports violations in `errors`.",
 		),
 		"x-dialect", dialect,
@@ -438,7 +438,7 @@ var statusText = map[int]string{ //nolint:gochecknoglobals // never changes
 	403: "The key is not allowed to do this.", 404: "The resource does not exist.", 408: "The body did not arrive in time.",
 	409: "The resource's state does not allow the call, or the reference has already been used.",
 	410: "The link, session or call is no longer available.", 412: "The resource has changed since it was read.", 413: "The body is too long.",
-	415: "The body is not application/json.", 422: "The request is invalid.", 429: "Too many requests: wait for Retry-After.",
+	415: "The body is not application/json, or compressed with something other than gzip.", 422: "The request is invalid.", 429: "Too many requests: wait for Retry-After.",
 	507: "The server has reached its memory limit.",
 }
 

@@ -2,8 +2,11 @@ package openapi_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,4 +52,33 @@ func TestDescriptionsAreAboutTheWire(t *testing.T) {
 		assert.Contains(t, content, "data.status is then paid, or for a card also captured.")
 	}
 	assert.Contains(t, string(docs.ControlOpenAPI()), `status=503; retry-after=2`, "a semicolon in quotes ends no sentence")
+}
+
+// Generators such as oapi-codegen reject a list of types, unless it is one type or null.
+func TestNoValueHasAListOfTypes(t *testing.T) {
+	t.Parallel()
+	var check func(path string, v any)
+	check = func(path string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for i, element := range v {
+				check(fmt.Sprintf("%s/%d", path, i), element)
+			}
+		case map[string]any:
+			if kinds, list := v["type"].([]any); list {
+				kinds = slices.DeleteFunc(kinds, func(kind any) bool { return kind == "null" })
+				assert.Len(t, kinds, 1, path)
+			}
+			for name, member := range v {
+				check(path+"/"+name, member)
+			}
+		}
+	}
+	for name, text := range map[string][]byte{
+		"openapi.json": docs.OpenAPI(false), "openapi-live.json": docs.OpenAPI(true), "openapi-control.json": docs.ControlOpenAPI(),
+	} {
+		var doc any
+		require.NoError(t, json.Unmarshal(text, &doc))
+		check(name, doc)
+	}
 }

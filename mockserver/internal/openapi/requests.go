@@ -149,7 +149,24 @@ func (rq *request) looked(path string) *schema {
 	case slices.Contains(out.Type, "string") && rq.verdict(body{path: `""`}, path) != nil:
 		out.MinLength = 1
 	}
-	return out
+	return alternatives(out)
+}
+
+// alternatives returns a schema that lists the types of a value one by one, if there are
+// several besides null: generators such as oapi-codegen reject a list of types.
+func alternatives(s *schema) *schema {
+	if len(s.Type) < 2 || len(s.Type) == 2 && slices.Contains(s.Type, "null") {
+		return s
+	}
+	union := &schema{}
+	for _, kind := range s.Type {
+		one := text(kind)
+		if kind == "string" {
+			one.MinLength = s.MinLength
+		}
+		union.AnyOf = append(union.AnyOf, one)
+	}
+	return union
 }
 
 // body is a request's members by their paths, as JSON: "buyer.name".

@@ -99,7 +99,7 @@ func (d *document) viewStruct(t, twin reflect.Type, name string) *schema {
 			continue
 		}
 		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if member == "-" {
+		if member == "-" || f.Tag.Get("dialect") == "live" && !d.live {
 			continue
 		}
 		about := field(twin, member)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -13,12 +14,14 @@ import (
 // webhooks has one entry for each kind of event that a gateway sends.
 func (d *document) webhooks() (object, error) {
 	var out object
-	kinds := webhook.DocumentedKinds()
-	if d.live { // sent by live gateways, but not documented
+	kinds, dialect := webhook.DocumentedKinds(), spec.DocumentDialect
+	if d.live {
+		dialect = spec.LiveDialect
+		// Sent by live gateways, but not documented.
 		kinds = append(kinds, webhook.TransactionPartiallyRefunded, webhook.PayoutRejected)
 	}
 	for _, k := range kinds {
-		body, err := deliver.Sample(k)
+		body, err := deliver.Sample(k, dialect)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package respond
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +36,17 @@ func NewProblem(r *http.Request, status int, code, detail string) Problem {
 		Type: problemTypes + kind, Title: title, Status: status, Detail: detail,
 		Instance: r.URL.EscapedPath(), Code: code,
 	}
+}
+
+// Allow returns the header that lists the methods of a path. Whatever serves GET serves
+// HEAD too.
+func Allow(methods []string) string {
+	list := slices.Clone(methods)
+	if slices.Contains(list, http.MethodGet) {
+		list = append(list, http.MethodHead)
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), ", ")
 }
 
 // Plain is the other shape of errors.

@@ -20,7 +20,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 )
 
@@ -51,6 +53,7 @@ type entry struct {
 	state    string
 	at       time.Time // zero if the file does not set it
 	refunded int64     // in cents, for the state partially_refunded
+	settled  *int64    // in cents; nil means what the server settles
 	failNext int       // number of a subscription's charges that fail
 	body     map[string]jsontext.Value
 
@@ -73,7 +76,7 @@ func sections() []section {
 		{name: "links", create: spec.CheckoutLinks.Create, own: []string{"as", "at", "state"}},
 		{
 			name: "transactions", create: spec.Transactions.Create, refs: []string{"buyer.id"},
-			own: []string{"as", "at", "state", "refunded_amount"},
+			own: []string{"as", "at", "state", "refunded_amount", "settled_amount"},
 		},
 		{name: "transfers", create: spec.Transfers.Create, own: []string{"as", "at", "state"}},
 		{
@@ -120,6 +123,7 @@ func (e Errors) Error() string {
 // Parse parses a seed file, whose relative times count from now. If the file is
 // invalid, the error is [Errors].
 func Parse(name string, text []byte, now time.Time) (*File, error) {
+	text = jsonread.WithoutMark(text)
 	f := &File{name: cmp.Or(name, "seed"), text: text, offsets: map[string]int{}}
 	if err := f.locate(); err != nil {
 		return nil, err
@@ -142,6 +146,11 @@ func (f *File) failed() error {
 	return f.errs
 }
 
+const (
+	maxLocated = 64  // levels whose values have a position
+	maxShown   = 200 // bytes of a path in an error
+)
+
 // locate finds the positions of all values.
 func (f *File) locate() error {
 	d := jsontext.NewDecoder(bytes.NewReader(f.text))
@@ -153,6 +162,9 @@ func (f *File) locate() error {
 		}
 		start := end + len(f.text[end:]) - len(bytes.TrimLeft(f.text[end:], " \t\r\n,:"))
 		end = int(d.InputOffset())
+		if d.StackDepth() > maxLocated {
+			continue // an error is reported at the value around it
+		}
 		path := pathOf(d)
 		if _, known := f.offsets[path]; !known && token.Kind() != '}' && token.Kind() != ']' {
 			f.offsets[path] = start
@@ -214,7 +226,7 @@ func (f *File) fail(path, format string, args ...any) {
 		around = around[:max(strings.LastIndexAny(around, ".["), 0)]
 	}
 	line, column := f.position(f.offsets[around])
-	f.errs = append(f.errs, Error{f.name, line, column, path, fmt.Sprintf(format, args...)})
+	f.errs = append(f.errs, Error{f.name, line, column, truncate.Ellipsis(path, maxShown), fmt.Sprintf(format, args...)})
 }
 
 func join(path, name string) string {
@@ -308,11 +320,12 @@ func (f *File) entry(e *entry, raw jsontext.Value, now time.Time) bool {
 		{"as", &e.as, "a name"},
 		{"state", &e.state, "the name of a state"},
 		{"refunded_amount", &e.refunded, "an amount in cents"},
+		{"settled_amount", &e.settled, "an amount in cents"},
 		{"fail_next", &e.failNext, "a number of charges"},
 	} {
 		if raw, sent := members[own.name]; sent && slices.Contains(e.own, own.name) {
 			delete(members, own.name)
-			if err := json.Unmarshal(raw, own.to); err != nil || e.refunded < 0 || e.failNext < 0 {
+			if err := json.Unmarshal(raw, own.to); err != nil || e.refunded < 0 || e.failNext < 0 || e.settled != nil && *e.settled < 1 {
 				f.fail(e.path+"."+own.name, "must be %s", own.must)
 			}
 		}

@@ -248,6 +248,13 @@ func (r *run) plan(e *entry) {
 			r.fail(e.path+".fail_next", "%s", refusal.Detail)
 		}
 	}
+	if e.settled != nil {
+		if _, refusal := account.Transaction(e.id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+			return engine.SettleFor(env, t, *e.settled)
+		}); refusal != nil {
+			r.fail(e.path+".settled_amount", "%s", refusal.Detail)
+		}
+	}
 	if e.state == "" {
 		return
 	}

@@ -11,6 +11,8 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // Format and Version identify the format. The version changes when older files can
@@ -47,6 +49,7 @@ func Seal(f File, state any) ([]byte, error) {
 // Open reads a file and verifies its checksum. Its errors match [ErrFile].
 func Open(b []byte) (File, error) {
 	var f File
+	b = jsonread.WithoutMark(b)
 	var broken *json.SyntaxError
 	switch err := json.Unmarshal(b, &f); {
 	case len(bytes.TrimSpace(b)) == 0:

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -23,15 +24,16 @@ type Account struct {
 	dry bool // nothing is committed
 }
 
-// Observed returns a handle on the same account that calls changed for each commit
-// made through it.
-func (a *Account) Observed(changed func()) *Account {
-	return &Account{core: a.core, changed: changed, cause: a.cause}
+// Observed returns a handle on the same account with a cause for the commits made
+// through it. It calls changed, which may be nil, for each of them. The handle is a value:
+// a request that keeps it needs no memory of its own for it.
+func (a *Account) Observed(c Cause, changed func()) Account {
+	return Account{core: a.core, changed: changed, cause: c}
 }
 
-// Cause is the cause of a commit, for events.
+// Cause is the cause of a commit, for events and for the history.
 type Cause struct {
-	Text      string // "request transactions.create", "control transactions/pay", "timer transaction.expire"
+	Text      string // "request transactions.create", "control transactions/pay", "timer transaction.expire"; "server" is any other
 	RequestID string // "" if it is not a request
 }
 
@@ -74,6 +76,7 @@ type Data struct {
 	Days        []Day               // movements of the balance, latest day last
 	spent       map[string]struct{}
 	responses   responses
+	history     history
 }
 
 // Spent reports whether a single-use token is used up.
@@ -141,15 +144,24 @@ func (a *Account) Apply(transition func(d *Data) (engine.Change, *engine.Refusal
 	return c, refusal
 }
 
+// waitingKey begins the keys of accounts whose new payments are waiting_payment.
+const waitingKey = "sk_test_waiting"
+
+// noPixAutomaticKey begins the keys of accounts that may not use Pix Automatico.
+const noPixAutomaticKey = "sk_test_no_pix_automatic"
+
 func (a *Account) env() engine.Env {
 	cfg := &a.store.cfg
 	return engine.Env{
-		Now:     cfg.Clock.Now().UTC().Truncate(time.Millisecond),
-		Dialect: cfg.Dialect,
-		Sandbox: cfg.Sandbox,
-		IDs:     a.ids,
-		AutoPay: cfg.AutoPay,
-		Fee:     cfg.Fee,
+		Now:            cfg.Clock.Now().UTC().Truncate(time.Millisecond),
+		Dialect:        cfg.Dialect,
+		Sandbox:        cfg.Sandbox,
+		IDs:            a.ids,
+		Waiting:        strings.HasPrefix(a.key, waitingKey),
+		NoPixAutomatic: strings.HasPrefix(a.key, noPixAutomaticKey),
+		AutoPay:        cfg.AutoPay,
+		Fee:            cfg.Fee,
+		Settled:        cfg.Settled,
 	}
 }
 
@@ -169,13 +181,21 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	if c.Integration != nil {
 		integration = c.Integration
 	}
-	send, refusal := a.persist(Commit{Change: c, Fired: fired, Integration: integration})
+	cause := a.cause
+	switch {
+	case fired != nil:
+		cause = Cause{Text: "timer " + fired.Kind}
+	case cause.Text == "":
+		cause.Text = "server"
+	}
+	send, refusal := a.persist(Commit{Change: c, Fired: fired, Integration: integration, Cause: cause})
 	if refusal != nil {
 		return refusal
 	}
 	changes := a.statusChanges(c)
-	a.store.cfg.Memory.Add(a.data.put(c))
-	a.emit(changes, fired)
+	grown = a.data.record(c, cause, a.store.cfg.Requests())
+	a.store.cfg.Memory.Add(grown + a.data.put(c))
+	a.emit(changes, cause)
 	if a.changed != nil && !c.Empty() {
 		a.changed()
 	}

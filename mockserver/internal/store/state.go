@@ -1,13 +1,18 @@
 package store
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
+	"github.com/gateway-go/gateway/mockserver/internal/stored"
 )
 
 // State is the state of a store in a snapshot. Timers are saved with the clock.
@@ -21,6 +26,7 @@ type AccountState struct {
 	IDs     []byte        // the state of its id generator
 	Records engine.Change // every resource, with the balance and the spent tokens
 	Days    []Day         `json:",omitempty"` // the movements of the balance
+	History []Step        `json:",omitempty"` // the latest steps of the resources
 }
 
 // State returns a consistent copy of the store.
@@ -57,7 +63,7 @@ func (s *Store) copy(then func()) (state State, err error) {
 func (a *Account) state() (AccountState, error) {
 	source, err := a.ids.MarshalBinary()
 	d := &a.data
-	return AccountState{Key: a.key, IDs: source, Days: slices.Clone(d.Days), Records: engine.Change{
+	return AccountState{Key: a.key, IDs: source, Days: slices.Clone(d.Days), History: slices.Clone(d.history.steps), Records: engine.Change{
 		Transactions:  slices.Clone(d.Transactions.rows),
 		Customers:     slices.Clone(d.Customers.rows),
 		Transfers:     slices.Clone(d.Transfers.rows),
@@ -73,34 +79,63 @@ func (a *Account) state() (AccountState, error) {
 }
 
 // Restore sets the store to a state. Accounts that are not in the state are emptied.
-// If it fails, the store is unchanged.
-func (s *Store) Restore(state State) error {
-	sources := make([]*ids.Source, len(state.Accounts))
-	for i, saved := range state.Accounts {
-		sources[i] = s.cfg.IDs(saved.Key)
-		if err := sources[i].UnmarshalBinary(saved.IDs); err != nil {
-			return err
-		}
-	}
+// If it fails, the store is unchanged. now is the time of the clock in the state.
+func (s *Store) Restore(state State, now time.Time) error {
+	sources, contents := make([]*ids.Source, len(state.Accounts)), make([]Data, len(state.Accounts))
 	known := map[string]bool{}
 	for i, saved := range state.Accounts {
+		if saved.Key == "" || known[saved.Key] {
+			return fmt.Errorf("Accounts[%d].Key is missing or not unique", i)
+		}
 		known[saved.Key] = true
-		s.Account(saved.Key).restore(saved, sources[i])
+		sources[i] = s.cfg.IDs(saved.Key)
+		if err := sources[i].UnmarshalBinary(saved.IDs); err != nil {
+			return fmt.Errorf("Accounts[%d].IDs: %w", i, err)
+		}
+		var err error
+		if contents[i], err = saved.data(now); err != nil {
+			return fmt.Errorf("Accounts[%d].%w", i, err)
+		}
+	}
+	for i, saved := range state.Accounts {
+		s.Account(saved.Key).restore(contents[i], sources[i])
 	}
 	for _, key := range s.Accounts() {
 		if !known[key] {
-			s.Account(key).restore(AccountState{Records: engine.Change{Balance: s.cfg.Opening}}, s.cfg.IDs(key))
+			s.Account(key).restore(newData(s.cfg.Opening), s.cfg.IDs(key))
 		}
 	}
 	return nil
 }
 
-func (a *Account) restore(saved AccountState, source *ids.Source) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// data returns the content of an account, unless it is one that the gateway does not
+// create.
+func (saved *AccountState) data(now time.Time) (Data, error) {
+	if err := (stored.Rules{"Day.At": stored.Required}).Check("Days", saved.Days); err != nil {
+		return Data{}, err
+	}
+	if err := (stored.Rules{"Step.ID": stored.Required, "Step.At": stored.Required}).Check("History", saved.History); err != nil {
+		return Data{}, err
+	}
+	if err := saved.Records.Check(); err != nil {
+		return Data{}, fmt.Errorf("Records.%w", err)
+	}
 	d := newData(0)
 	d.put(saved.Records)
 	d.Days = slices.Clone(saved.Days) // put has recorded the balance as one movement
+	d.history.steps = slices.Clone(saved.History[max(0, len(saved.History)-2*maxSteps):])
+	for i := range d.history.steps {
+		d.history.steps[i].Requests = 0 // the journal of this process is another one
+	}
+	if err := d.check(now); err != nil {
+		return Data{}, fmt.Errorf("Records.%w", err)
+	}
+	return d, nil
+}
+
+func (a *Account) restore(d Data, source *ids.Source) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.fill(d)
 	a.ids = source
 }
@@ -122,9 +157,13 @@ func (a *Account) empty() {
 func (a *Account) Reset() *engine.Refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	before, err := a.ids.MarshalBinary()
+	a.ids.Restart()
 	_, refusal := a.persist(Commit{Reset: true}) // there are no webhooks to send
 	if refusal == nil {
 		a.empty()
+	} else if err == nil {
+		_ = a.ids.UnmarshalBinary(before) // its own state
 	}
 	return refusal
 }
@@ -152,6 +191,9 @@ func (s *State) Split(n int) iter.Seq[Commit] {
 // and sends no webhooks. The caller must drop the timers that have fired since.
 func (s *Store) Replay(c Commit) error {
 	a := s.Account(c.Account)
+	if err := c.Change.Check(); err != nil {
+		return fmt.Errorf("a commit is damaged: %w", err)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.ids.UnmarshalBinary(c.IDs); err != nil {
@@ -161,15 +203,88 @@ func (s *Store) Replay(c Commit) error {
 		a.empty()
 		return nil
 	}
-	s.cfg.Memory.Add(a.data.put(c.Change))
+	grown := int64(0)
+	if c.Cause.Text != "" {
+		grown = a.data.record(c.Change, c.Cause, 0)
+	}
+	s.cfg.Memory.Add(grown + a.data.put(c.Change))
 	a.schedule(c.Change.Timers)
+	return nil
+}
+
+// Check returns an error if the content of the accounts after [Store.Replay] is not one
+// that the gateway creates.
+func (s *Store) Check(now time.Time) error {
+	for _, key := range s.Accounts() {
+		var err error
+		s.Account(key).View(func(d *Data) { err = d.check(now) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check returns an error that names the first member that contradicts the rest of the
+// account.
+func (d *Data) check(now time.Time) error {
+	return cmp.Or(
+		checkRows("Transactions", &d.Transactions), checkRows("Customers", &d.Customers), checkRows("Transfers", &d.Transfers),
+		checkRows("Subscriptions", &d.Subscriptions), checkRows("Links", &d.Links), checkRows("Products", &d.Products),
+		checkRows("Sessions", &d.Sessions), d.checkSubscriptions(now), d.checkCheckout(),
+	)
+}
+
+// checkRows checks the ids and positions of a table's resources.
+func checkRows[R any, P resource[R]](name string, t *Table[R]) error {
+	if len(t.byID) != len(t.rows) {
+		return fmt.Errorf("%s: the IDs are not unique", name)
+	}
+	for i, r := range t.rows {
+		if seq := P(r).Stamp().Seq; seq != uint64(i)+1 {
+			return fmt.Errorf("%s[%d].Seq must be %d, not %d: the rows (Row) are in the order of their creation", name, i, i+1, seq)
+		}
+	}
+	return nil
+}
+
+func (d *Data) checkSubscriptions(now time.Time) error {
+	for i, s := range d.Subscriptions.rows {
+		if err := s.Behind(now); err != nil {
+			return fmt.Errorf("Subscriptions[%d].%w", i, err)
+		}
+		for _, id := range s.ChargeIDs {
+			if d.Transactions.Get(id) == nil {
+				return fmt.Errorf("Subscriptions[%d].ChargeIDs has the ID of no transaction: %q", i, id)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Data) checkCheckout() error {
+	for i, l := range d.Links.rows {
+		for j, item := range l.Items {
+			if d.Products.Get(strconv.FormatInt(item.ProductID, 10)) == nil {
+				return fmt.Errorf("Links[%d].Items[%d].ProductID is the ID of no product: %d", i, j, item.ProductID)
+			}
+		}
+	}
+	for i, s := range d.Sessions.rows {
+		if d.Links.Get(s.Slug) == nil {
+			return fmt.Errorf("Sessions[%d].Slug is that of no link: %q", i, s.Slug)
+		}
+		if s.TransactionID != "" && d.Transactions.Get(s.TransactionID) == nil {
+			return fmt.Errorf("Sessions[%d].TransactionID is the ID of no transaction: %q", i, s.TransactionID)
+		}
+	}
 	return nil
 }
 
 // size returns the approximate size of the resources.
 func (d *Data) size() int64 {
 	return sizeOf(&d.Transactions) + sizeOf(&d.Customers) + sizeOf(&d.Transfers) + sizeOf(&d.Subscriptions) +
-		sizeOf(&d.Links) + sizeOf(&d.Products) + sizeOf(&d.Sessions) + sizeOfResponses(d.responses.order)
+		sizeOf(&d.Links) + sizeOf(&d.Products) + sizeOf(&d.Sessions) + sizeOfResponses(d.responses.order) + int64(len(d.history.steps))*stepSize
 }
 
 func sizeOf[R any](t *Table[R]) (bytes int64) {

@@ -92,7 +92,7 @@ func TestRestore(t *testing.T) {
 	next := mustCreate(t, w.Account("sk_test_1"), pixPayment("next"))
 
 	other := mustCreate(t, w.Account("sk_test_3"), pixPayment("other"))
-	require.NoError(t, w.Restore(saved))
+	require.NoError(t, w.Restore(saved, noon))
 	w.Account("sk_test_3").View(func(d *store.Data) { assert.Nil(t, d.Transactions.Get(other.ID)) })
 	emptied := newWorld(nil)
 	emptied.Account("sk_test_3")
@@ -102,11 +102,11 @@ func TestRestore(t *testing.T) {
 
 	opened := newWorld(func(c *store.Config) { c.Opening = 500 })
 	opened.Account("sk_test_3").View(func(d *store.Data) { assert.Equal(t, int64(500), d.Balance) })
-	require.NoError(t, opened.Restore(saved))
+	require.NoError(t, opened.Restore(saved, noon))
 	opened.Account("sk_test_3").View(func(d *store.Data) { assert.Equal(t, int64(500), d.Balance, "the balance of a new account") })
 
 	fresh := newWorld(nil)
-	require.NoError(t, fresh.Restore(saved))
+	require.NoError(t, fresh.Restore(saved, noon))
 	assert.Equal(t, before, stateOf(t, fresh))
 	fresh.Account("sk_test_1").View(func(d *store.Data) {
 		assert.True(t, d.Spent("pgct_paid_1"))
@@ -128,7 +128,7 @@ func TestRestoreRejectsCorruptState(t *testing.T) {
 	w := newWorld(nil)
 	createEverything(t, w)
 	before := stateOf(t, w)
-	require.Error(t, w.Restore(store.State{Accounts: []store.AccountState{{Key: "sk_test_1", IDs: []byte("x")}}}))
+	require.Error(t, w.Restore(store.State{Accounts: []store.AccountState{{Key: "sk_test_1", IDs: []byte("x")}}}, noon))
 	assert.Equal(t, before, stateOf(t, w))
 }
 
@@ -175,7 +175,7 @@ func TestReset(t *testing.T) {
 	assert.Equal(t, used, w.memory.Used())
 	again := mustCreate(t, a, pixPayment("one"))
 	assert.Equal(t, uint64(1), again.Seq)
-	assert.NotEqual(t, first.ID, again.ID)
+	assert.Equal(t, first.ID, again.ID, "the ids of this seed repeat")
 	other.View(func(d *store.Data) { assert.Same(t, kept, d.Transactions.Get(kept.ID)) })
 	assert.Len(t, w.clock.Timers(), 2)
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 )
@@ -65,11 +64,7 @@ func statusChangesOf[R any](list []statusChange, kind string, t *Table[R], rows 
 }
 
 // emit publishes the status changes of a commit.
-func (a *Account) emit(changes []statusChange, fired *clock.Timer) {
-	cause := a.cause
-	if fired != nil {
-		cause = Cause{Text: "timer " + fired.Kind}
-	}
+func (a *Account) emit(changes []statusChange, cause Cause) {
 	for i := range changes {
 		t := changes[i].TransitionEvent
 		t.Cause, t.RequestID = cause.Text, cause.RequestID

@@ -43,6 +43,9 @@ type Commit struct {
 	// Integration is the account's v1 integration afterwards, to whose URLs webhooks
 	// are sent; nil if it has none.
 	Integration *engine.Integration `json:"-"`
+	// Cause is the cause of the change. Its Text is "" for the resources of a snapshot,
+	// whose history is stored apart, and in the files of earlier releases.
+	Cause Cause `json:",omitzero"`
 }
 
 // Config configures a Store. Clock and IDs are required.
@@ -54,12 +57,16 @@ type Config struct {
 	Sandbox bool
 	AutoPay time.Duration
 	Fee     int64
+	Settled int64 // see [engine.Env]
 	Opening int64 // the balance of a new account, in cents
 	// Memory is the limit that accounts and resources share with the rest of the
 	// server; nil means unlimited.
 	Memory *memlimit.Limit
 	// Events receives every status change; nil publishes none.
 	Events *events.Hub
+	// Requests returns how many requests the journal has recorded; nil means none. It is
+	// called with an account's lock held.
+	Requests func() uint64
 }
 
 // Store holds the accounts of one server.
@@ -74,6 +81,9 @@ type Store struct {
 func New(cfg Config) *Store {
 	if cfg.Memory == nil {
 		cfg.Memory = memlimit.Unlimited()
+	}
+	if cfg.Requests == nil {
+		cfg.Requests = func() uint64 { return 0 }
 	}
 	return &Store{cfg: cfg, accounts: map[string]*Account{}}
 }

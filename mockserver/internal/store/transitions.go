@@ -96,7 +96,7 @@ func transition[R any](
 func (d *Data) follow(c engine.Change) (engine.Change, *engine.Refusal) {
 	for _, t := range c.Transactions {
 		if s := d.Subscriptions.Get(t.SubscriptionID); s != nil {
-			c = c.And(engine.FollowSubscription(d.Env, s, t))
+			c = c.And(engine.FollowSubscription(d.Env, s, d.Transactions.Get(t.ID), t))
 		}
 		if s := d.Sessions.Get(t.SessionID); s != nil {
 			next, refusal := engine.FollowSession(d.Env, d.Links.Get(s.Slug), s, t)

@@ -1,4 +1,4 @@
-// Package flaky has tests that fail without a mutant.
+// Package flaky contains tests that fail without a mutant.
 package flaky
 
 // Half is reached by tests, but none of them checks its result.

@@ -51,8 +51,34 @@
     main.replaceChildren(...kept, ...next.childNodes);
     document.querySelector("header .now")?.replaceWith(page.querySelector("header .now"));
     main.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = sideways[i] ?? 0; });
+    prepare(false);
     if (focused >= 0) { focusable()[focused]?.focus({ preventScroll: true }); }
     scrollTo(x, y);
+  };
+
+  // Shows the buttons that need this script, and the current state of a diagram that is
+  // wider than the screen.
+  const prepare = (loaded) => {
+    main.querySelectorAll("[data-copy]").forEach((b) => { b.hidden = false; });
+    const current = main.querySelector(".diagram .current rect");
+    const scroll = current?.closest(".scroll");
+    if (loaded && scroll) {
+      scroll.scrollLeft += current.getBoundingClientRect().right - scroll.getBoundingClientRect().right + scroll.clientWidth / 3;
+    }
+  };
+
+  const copy = async (button) => {
+    const from = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(from.textContent);
+    } catch { // no clipboard outside https and localhost
+      getSelection().selectAllChildren(from);
+      document.execCommand("copy");
+      getSelection().removeAllRanges();
+    }
+    button.textContent = "Copied";
+    document.querySelector("#said").textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; document.querySelector("#said").textContent = ""; }, 2000);
   };
 
   const schedule = (wait) => { if (!timer) { timer = setTimeout(refresh, wait); } };
@@ -126,5 +152,10 @@
     if (e.target.dataset.sent) { e.preventDefault(); return; }
     e.target.dataset.sent = "yes";
   });
+  document.addEventListener("click", (e) => {
+    const button = e.target.closest("[data-copy]");
+    if (button) { copy(button); }
+  });
+  prepare(true);
   listen();
 })();

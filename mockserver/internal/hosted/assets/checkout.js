@@ -14,7 +14,9 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       document.execCommand("copy"); // no clipboard outside https and localhost
     }
     button.textContent = button.dataset.done;
-    setTimeout(() => { button.textContent = label; }, 2000);
+    const said = document.querySelector("[data-said]"); // for screen readers
+    said.textContent = button.dataset.done;
+    setTimeout(() => { button.textContent = label; said.textContent = ""; }, 2000);
   });
 }
 

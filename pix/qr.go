@@ -1,6 +1,4 @@
-// Package qr draws QR codes as PNG for APIs, as SVG for web pages and as text for
-// terminals.
-package qr
+package pix
 
 import (
 	"bytes"
@@ -16,21 +14,22 @@ import (
 // quiet is the width in modules of the light margin that scanners need.
 const quiet = 4
 
-// Code is a QR code. All output formats include the margin.
-type Code struct {
+// QR is the picture of a QR code: PNG for APIs and e-mails, SVG for web pages, text
+// for terminals. All formats include the margin that scanners need.
+type QR struct {
 	dark []bool // row by row, without the margin
 	side int    // modules, without the margin
 }
 
-// New returns the QR code of text, or an error if the text is too long for a QR
-// code, which has room for about 2900 bytes.
-func New(text string) (Code, error) {
+// Draw returns the QR code of text, such as a copy-paste code or a link. It
+// returns an error if the text is longer than 2953 bytes.
+func Draw(text string) (QR, error) {
 	picture, err := qr.Encode(text, qr.L, qr.Auto)
 	if err != nil {
-		return Code{}, fmt.Errorf("qr: %w", err)
+		return QR{}, fmt.Errorf("pix: %w", err)
 	}
 	side := picture.Bounds().Dx()
-	c := Code{dark: make([]bool, side*side), side: side}
+	c := QR{dark: make([]bool, side*side), side: side}
 	for i := range c.dark {
 		c.dark[i] = picture.At(i%side, i/side) == color.Black
 	}
@@ -39,17 +38,17 @@ func New(text string) (Code, error) {
 
 // Size returns the width and height of the picture in modules, including the
 // margin.
-func (c Code) Size() int { return c.side + 2*quiet }
+func (c QR) Size() int { return c.side + 2*quiet }
 
 // Dark reports whether the module at x, y is dark. The coordinates include the
 // margin. Everything outside the picture is light.
-func (c Code) Dark(x, y int) bool {
+func (c QR) Dark(x, y int) bool {
 	x, y = x-quiet, y-quiet
 	return x >= 0 && y >= 0 && x < c.side && y < c.side && c.dark[y*c.side+x]
 }
 
 // PNG returns the picture with scale pixels per module.
-func (c Code) PNG(scale int) ([]byte, error) {
+func (c QR) PNG(scale int) ([]byte, error) {
 	scale = max(1, scale)
 	pixels := c.Size() * scale
 	picture := image.NewPaletted(image.Rect(0, 0, pixels, pixels), color.Palette{color.White, color.Black})
@@ -60,14 +59,14 @@ func (c Code) PNG(scale int) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if err := png.Encode(&b, picture); err != nil {
-		return nil, fmt.Errorf("qr: %w", err)
+		return nil, fmt.Errorf("pix: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
 // SVG returns the picture as an SVG element, black on white, which scales with
 // the page. Adjacent modules in a row are merged into one rectangle.
-func (c Code) SVG() string {
+func (c QR) SVG() string {
 	var path strings.Builder
 	size := c.Size()
 	for y := range size {
@@ -88,13 +87,13 @@ func (c Code) SVG() string {
 // Terminal returns the picture as lines of half blocks, with two rows of
 // modules per line. Light modules are drawn, so that the code can be scanned on a
 // dark background.
-func (c Code) Terminal() string { return c.halfBlocks("", "\n") }
+func (c QR) Terminal() string { return c.halfBlocks("", "\n") }
 
 // Color is like Terminal but sets black and white with escape codes, so that the
 // code can be scanned on any background.
-func (c Code) Color() string { return c.halfBlocks("\x1b[97;40m", "\x1b[0m\n") }
+func (c QR) Color() string { return c.halfBlocks("\x1b[97;40m", "\x1b[0m\n") }
 
-func (c Code) halfBlocks(before, after string) string {
+func (c QR) halfBlocks(before, after string) string {
 	blocks := [2][2]string{{"█", "▀"}, {"▄", " "}} // [upper dark][lower dark]
 	var b strings.Builder
 	size := c.Size()

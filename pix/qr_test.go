@@ -1,4 +1,4 @@
-package qr_test
+package pix_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/qr"
+	"github.com/gateway-go/gateway/pix"
 )
 
 const text = "00020126580014br.gov.bcb.pix0136123e4567-e12b-12d1-a456-426655440000" +
@@ -39,7 +39,7 @@ func TestModules(t *testing.T) {
 
 // assertFinder checks the finder pattern at a corner: a dark ring, a light
 // ring and a dark core.
-func assertFinder(t *testing.T, c qr.Code, left, top int) {
+func assertFinder(t *testing.T, c pix.QR, left, top int) {
 	t.Helper()
 	for y := range 7 {
 		for x := range 7 {
@@ -114,15 +114,15 @@ func TestTerminal(t *testing.T) {
 
 func TestTooLong(t *testing.T) {
 	t.Parallel()
-	_, err := qr.New(strings.Repeat("x", 2953))
+	_, err := pix.Draw(strings.Repeat("x", 2953))
 	require.NoError(t, err)
-	_, err = qr.New(strings.Repeat("x", 2954))
+	_, err = pix.Draw(strings.Repeat("x", 2954))
 	require.Error(t, err)
 }
 
-func newCode(t *testing.T) qr.Code {
+func newCode(t *testing.T) pix.QR {
 	t.Helper()
-	c, err := qr.New(text)
+	c, err := pix.Draw(text)
 	require.NoError(t, err)
 	return c
 }

@@ -1,0 +1,82 @@
+package gateway_test
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+)
+
+// Under TLS 1.3 a server rejects a client's certificate after the handshake, when the
+// client has already written the request. The server did not read it.
+func TestARejectedClientCertificateMeansNotSent(t *testing.T) {
+	t.Parallel()
+	handled := make(chan struct{}, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { handled <- struct{}{} }))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client, err := gateway.New(server.URL, gateway.BearerToken(testKey), gateway.WithHTTPClient(server.Client()))
+	require.NoError(t, err)
+	_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 300})
+	require.Error(t, err)
+	assert.Empty(t, handled)
+	// If the connection is reset before the alert is read, the outcome is unknown.
+	if assert.ErrorContains(t, err, "gateway: transactions.refund") && assert.NotErrorIs(t, err, gateway.ErrOutcomeUnknown) {
+		require.ErrorIs(t, err, gateway.ErrNotSent)
+		require.ErrorContains(t, err, "certificate")
+	}
+}
+
+// retrying is a RoundTripper that repeats a failed request by itself.
+type retrying struct {
+	next http.RoundTripper
+	down func()
+}
+
+func (r retrying) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.next.RoundTrip(req.Clone(req.Context()))
+	if err == nil {
+		_ = resp.Body.Close()
+		r.down()
+		return r.next.RoundTrip(req.Clone(req.Context()))
+	}
+	return resp, err
+}
+
+// The first request of a transport that retries by itself was applied, and the
+// second can't be dialed.
+func TestATransportThatRetriesByItselfMayHaveSent(t *testing.T) {
+	t.Parallel()
+	applied := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		applied++
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	pool := &http.Transport{}
+	t.Cleanup(pool.CloseIdleConnections)
+	client, err := gateway.New(server.URL, gateway.BearerToken(testKey),
+		gateway.WithHTTPClient(&http.Client{Transport: retrying{pool, server.Close}}))
+	require.NoError(t, err)
+	_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 300})
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+	assert.Equal(t, 1, applied)
+}
+
+// A 204 has no body, so there is nothing to decode.
+func TestDoAcceptsAResponseWithoutABody(t *testing.T) {
+	t.Parallel()
+	out := map[string]any{"kept": true}
+	err := clientOf(t, play(reply(http.StatusNoContent, ""))).Do(t.Context(), http.MethodDelete, "/v2/x", nil, &out)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"kept": true}, out)
+}

@@ -1,0 +1,36 @@
+package spec_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/spec"
+)
+
+func TestNamesOfAccounts(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a", "z", "A", "Z", "0", "9", "shop-BR_2.eu", strings.Repeat("m", 60)} {
+		require.NoError(t, spec.CheckAccountName(name), name)
+	}
+	for _, name := range []string{"", "a b", "a/b", "a:b", "a@b", "a[b", "a`b", "a{b", "ä", strings.Repeat("m", 1000)} {
+		require.Error(t, spec.CheckAccountName(name), name)
+	}
+}
+
+func TestRetryPoliciesThatBanksDoNotExecute(t *testing.T) {
+	t.Parallel()
+	for warnings, policies := range [][][]int{
+		{nil, {1, 2, 3}, {5, 6, 7}},
+		{{1, 2, 3, 4}, {8}, {2, 2}},
+		{{1, 2, 3, 8}, {1, 1, 9}},
+		{{1, 1, 2, 30}},
+	} {
+		for _, offsets := range policies {
+			assert.Len(t, spec.PixRetryWarnings("retry_then_cancel", offsets), warnings, "%v", offsets)
+			assert.Empty(t, spec.PixRetryWarnings("immediate_cancel", offsets))
+		}
+	}
+}
