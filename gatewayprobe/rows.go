@@ -39,7 +39,7 @@ func reasons() map[string]string {
 		{"it is about the mock gateway's test tokens", "card-tokens chargeback-token always-fails-token failing-tokens"},
 		{"it is about the mock gateway's checkout page", "link-url hosted-session hosted-return hosted-cancel hosted-images"},
 		{"it protects the mock gateway; slow bodies would be an attack on a real one", "slow-bodies"},
-		{"it needs a payer with a bank account", "late-voucher trial-authorised first-debit-failed dispute"},
+		{"it needs a payer with a bank account", "late-voucher trial-authorised first-debit-failed debit-canceled dispute"},
 		{"it needs a bank, which decides how long a transfer takes", "transfer-clock"},
 		{"it needs a new account", "opening-balance"},
 		{"it needs a registered webhook endpoint: subscriptions have no notify_url", "trial-will-end subscription-event-order"},

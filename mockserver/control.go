@@ -69,6 +69,7 @@ func controls(a *Account, arg admin.Argument) map[string]func(id string) error {
 		"subscriptions/authorize":      a.Subscriptions.Authorize,
 		"subscriptions/reject":         a.Subscriptions.Reject,
 		"subscriptions/revoke":         a.Subscriptions.Revoke,
+		"subscriptions/cancel-debit":   a.Subscriptions.CancelDebit,
 		"subscriptions/fail-next":      func(id string) error { return a.Subscriptions.FailNextCharges(id, arg.Count) },
 		"checkout/begin":               a.Checkout.Begin,
 		"checkout/pay":                 a.Checkout.Pay,

@@ -116,6 +116,7 @@ func TestControlsOfEachResource(t *testing.T) {
 		{automatic(), "subscriptions", "authorize", "active"},
 		{automatic(), "subscriptions", "reject", "canceled"},
 		{automatic(), "subscriptions", "authorize revoke", "canceled"},
+		{automatic(), "subscriptions", "authorize cancel-debit", "active"},
 		{automatic(), "subscriptions", "fail-next", "incomplete"},
 	} {
 		var data object

@@ -35,6 +35,7 @@ func callsOf() map[string]string {
 		"Subscriptions.Authorize":       "POST /subscriptions/x/authorize",
 		"Subscriptions.Reject":          "POST /subscriptions/x/reject",
 		"Subscriptions.Revoke":          "POST /subscriptions/x/revoke",
+		"Subscriptions.CancelDebit":     "POST /subscriptions/x/cancel-debit",
 		"Subscriptions.FailNextCharges": "POST /subscriptions/x/fail-next",
 		"Checkout.Begin":                "POST /checkout/x/begin",
 		"Checkout.Pay":                  "POST /checkout/x/pay",
@@ -78,6 +79,8 @@ func callsOf() map[string]string {
 		"Requests.Count":      "GET /requests",
 		"Requests.NearMisses": "GET /requests",
 		"Requests.Clear":      "DELETE /requests",
+		"Requests.Wait":       "POST /requests/wait",
+		"Requests.InFlight":   "GET /requests",
 
 		"Server.Wait":      "POST /deliveries/wait",
 		"Account.Wait":     "POST /deliveries/wait",

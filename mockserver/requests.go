@@ -1,6 +1,8 @@
 package mockserver
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -51,6 +53,26 @@ func (r Requests) Count(pattern string) int { return len(r.journal.Find(r.accoun
 // first, to explain why a test found none.
 func (r Requests) NearMisses(pattern string) []Request {
 	return requestsOf(r.journal.NearMisses(r.account.Reveal(), pattern))
+}
+
+// Wait waits until n requests that match a pattern have their responses, including earlier
+// ones in the journal, and returns them, the oldest first. If ctx ends first, it
+// returns those that have been, with the context's error and the near misses in the text.
+// See [Requests.Find] for patterns.
+func (r Requests) Wait(ctx context.Context, pattern string, n int) ([]Request, error) {
+	entries, err := r.journal.Wait(ctx, r.account.Reveal(), pattern, n)
+	found := requestsOf(entries)
+	if err != nil {
+		err = fmt.Errorf("mockserver: %s: %w", r.journal.Missing(r.account.Reveal(), pattern, n, len(found)), err)
+	}
+	return found, err
+}
+
+// InFlight lists the requests that match a pattern and are being executed, the oldest
+// first, such as one that waits in a [Fault]. They have no ID, Body, Status or Response
+// yet, and Duration is how long they have taken so far.
+func (r Requests) InFlight(pattern string) []Request {
+	return requestsOf(r.journal.InFlight(r.account.Reveal(), pattern))
 }
 
 // Clear deletes the recorded requests.

@@ -28,6 +28,13 @@ func (s Subscriptions) Revoke(id string) error {
 	return s.do("subscriptions/revoke", id, engine.RevokeSubscription)
 }
 
+// CancelDebit simulates a payer who cancels, in the bank's app, the next debit of
+// a Pix Automatico that is active, past due or in its trial. The debit is refused with the
+// reason canceled_by_payer, the failure policy applies, and the authorization remains.
+func (s Subscriptions) CancelDebit(id string) error {
+	return s.do("subscriptions/cancel-debit", id, engine.CancelDebit)
+}
+
 // FailNextCharges makes the next count charges fail, including retries. A
 // count of 0 cancels the remaining failures.
 func (s Subscriptions) FailNextCharges(id string, count int) error {

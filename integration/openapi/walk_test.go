@@ -394,6 +394,7 @@ func (w *walker) subscriptions() {
 	}
 	w.call(http.MethodPatch, "/v2/subscriptions/"+active, w.golden("subscriptions/update"))
 	w.call(http.MethodPatch, "/v2/subscriptions/"+active, w.golden("subscriptions/update_clear"))
+	w.call(http.MethodPost, "/__mock/subscriptions/"+failing+"/cancel-debit", "")
 	w.call(http.MethodPost, "/__mock/subscriptions/"+failing+"/fail-next", `{"count":9}`)
 	for range 12 {
 		w.advance("3d12h")
@@ -524,6 +525,9 @@ func (w *walker) controlPlane() {
 	w.call(remove, "/__mock/deliveries/faults", "")
 	w.call(get, "/__mock/requests?match=transactions.create", "")
 	w.call(get, "/__mock/requests?match=transactions.creat", "")
+	w.call(post, "/__mock/requests/wait?match=transactions.create&count=1", "")
+	w.call(post, "/__mock/requests/wait?match=transactions.create&timeout=0s&count=9000", "")
+	w.call(post, "/__mock/requests/wait?count=0", "")
 	w.call(remove, "/__mock/requests", "")
 	snapshot := w.call(post, "/__mock/snapshots", "").text("data.id")
 	w.call(get, "/__mock/snapshots", "")

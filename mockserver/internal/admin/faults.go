@@ -1,7 +1,10 @@
 package admin
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
@@ -16,6 +19,7 @@ func (p *Plane) faultRoutes() []Shape {
 		{Method: http.MethodDelete, Path: "deliveries/faults", Out: []faultView{}, do: p.clearFaults(true)},
 		{Method: http.MethodDelete, Path: "faults/{id}", Out: faultView{}, do: p.removeFault},
 		{Method: http.MethodGet, Path: "requests", Out: foundView{}, Query: []string{"match"}, Whole: true, do: p.requests},
+		{Method: http.MethodPost, Path: "requests/wait", Out: []requestView{}, Query: []string{"match", "count", "timeout"}, do: p.waitForRequests},
 		{Method: http.MethodDelete, Path: "requests", Out: []requestView{}, do: p.clearRequests},
 	}
 }
@@ -135,20 +139,46 @@ func viewRequests(entries []journal.Entry) []requestView {
 type foundView struct {
 	Data       []requestView `json:"data"`
 	Count      int           `json:"count"`
+	InFlight   []requestView `json:"in_flight"`
 	NearMisses []requestView `json:"near_misses"`
 }
 
-// requests lists the account's requests, the oldest first; match filters them,
-// and if none matches, near_misses has the most similar ones.
+// requests lists the account's requests, the oldest first, and those that are in flight;
+// match filters them, and if none matches, near_misses has the most similar ones.
 func (p *Plane) requests(c *call) (any, error) {
 	match := c.r.URL.Query().Get("match")
-	v := foundView{Data: viewRequests(p.cfg.Journal.Find(c.key, match)), NearMisses: []requestView{}}
+	flying := viewRequests(p.cfg.Journal.InFlight(c.key, match)) // before those that ended, so that none is missing
+	v := foundView{Data: viewRequests(p.cfg.Journal.Find(c.key, match)), InFlight: flying, NearMisses: []requestView{}}
 	v.Count = len(v.Data)
-	if v.Count == 0 {
+	if v.Count == 0 && len(flying) == 0 {
 		v.NearMisses = viewRequests(p.cfg.Journal.NearMisses(c.key, match))
 	}
 	respond.Write(c.w, http.StatusOK, respond.JSON, v)
 	return nil, nil //nolint:nilnil // the response is written
+}
+
+// waitForRequests returns the account's requests that match when there are at least count.
+func (p *Plane) waitForRequests(c *call) (any, error) {
+	q := c.r.URL.Query()
+	n, match := 1, q.Get("match")
+	if text := q.Get("count"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1 {
+			return nil, invalid("count must be a number of requests from 1, not %q", text)
+		}
+	}
+	limit, err := c.timeout()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), limit)
+	defer cancel()
+	found, err := p.cfg.Journal.Wait(ctx, c.key, match, n)
+	if err != nil {
+		return nil, &RefusedError{http.StatusConflict, "STILL_WAITING", fmt.Sprintf(
+			"after %s %s", limit, p.cfg.Journal.Missing(c.key, match, n, len(found)))}
+	}
+	return viewRequests(found), nil
 }
 
 func (p *Plane) clearRequests(c *call) (any, error) {

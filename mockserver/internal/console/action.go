@@ -437,6 +437,7 @@ func controlNames() []controlName {
 		{"transfers/settle", "Settle", "The money reaches its receiver.", false},
 		{"transfers/fail", "Fail", "The bank rejects the transfer.", true},
 		{"subscriptions/authorize", "Authorize", "The payer authorizes the Pix Automatico.", false},
+		{"subscriptions/cancel-debit", "Cancel next debit", "The payer cancels the next debit of the Pix Automatico.", true},
 		{"subscriptions/fail-next", "Fail next charges", "The next charges fail; 0 undoes it.", false},
 		{"subscriptions/reject", "Reject", "The payer rejects the Pix Automatico.", true},
 		{"subscriptions/revoke", "Revoke", "The payer revokes the Pix Automatico.", true},

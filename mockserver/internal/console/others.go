@@ -224,6 +224,9 @@ func (rq *request) subscriptionFacts(s *engine.Subscription, paid int) []fact {
 	if s.FailNext > 0 {
 		list = append(list, fact{Label: "Charges that will fail", Cell: cell{strconv.Itoa(s.FailNext), ""}})
 	}
+	if s.DebitCanceled {
+		list = append(list, fact{Label: "Next debit", Cell: cell{"canceled by the payer", "text"}})
+	}
 	if s.Authorization != nil {
 		list = append(list, fact{Label: "Authorization", Cell: cell{s.Authorization.Status, "state"}})
 	}

@@ -15,6 +15,7 @@ import (
 type requestsData struct {
 	Filters    []field
 	Filtered   bool
+	InFlight   []journal.Entry
 	Requests   []journal.Entry
 	NearMisses []journal.Entry
 	Older      string
@@ -38,6 +39,7 @@ func (rq *request) requests() (*view, error) {
 	if err != nil {
 		before = ^uint64(0)
 	}
+	data.InFlight = rq.cfg.Journal.InFlight(rq.key, match)
 	var more bool
 	data.Requests, more = rq.cfg.Journal.Latest(rq.key, requestsShown, func(e *journal.Entry) bool {
 		return e.ID < before && e.Matches(match) && hasStatus(e, status)

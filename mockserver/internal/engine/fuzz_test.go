@@ -119,7 +119,7 @@ func (w *world) actSubscription(n byte) {
 	if s == nil {
 		return
 	}
-	do := pick(n, []subMove{subAuthorize, subAuthorize, subReject, subRevoke, subCancel, subUpdate, failNext(int(n % 5))})
+	do := pick(n, []subMove{subAuthorize, subAuthorize, subReject, subRevoke, subCancel, subUpdate, subCancelDebit, failNext(int(n % 5))})
 	c, _ := do(w.env, s)
 	w.apply(c)
 }

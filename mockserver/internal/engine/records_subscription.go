@@ -37,7 +37,8 @@ type Subscription struct {
 	Attempt       int // number of attempts to charge the current period
 	FirstFailedAt time.Time
 	NextRetryAt   time.Time
-	FailNext      int // how many of the next charges fail; set by a control
+	FailNext      int  // how many of the next charges fail; set by a control
+	DebitCanceled bool // whether the payer of a Pix Automatico has canceled the next debit
 
 	CancelAtPeriodEnd  bool
 	CanceledAt         time.Time

@@ -137,6 +137,8 @@ func (s *Subscription) inconsistent() string {
 		return "Card is set for the PaymentMethod pix_automatic"
 	case s.PaymentMethod == pixAutomatic && s.Authorization == nil:
 		return "Authorization is missing for the PaymentMethod pix_automatic"
+	case s.DebitCanceled && s.Authorization == nil:
+		return "DebitCanceled is set, but there is no Authorization"
 	case s.Cycle > 0 && s.Anchor.IsZero():
 		return "Anchor is missing: the Cycle is not 0"
 	}

@@ -14,6 +14,7 @@ type billing struct {
 	was     string // the state before the transition; "" for a new subscription
 	c       Change
 	charges []Event // events of transactions, sent after those of the subscription
+	reason  string  // why the attempt is refused; "" is the reason of the token
 }
 
 // bill starts a transition of s.
@@ -124,6 +125,10 @@ func (b *billing) setLatest(t *Transaction) {
 // takes precedence over the test token. The tokens for a refusal and for a challenge
 // affect only the first charge.
 func (b *billing) outcome() cardOutcome {
+	if b.s.DebitCanceled {
+		b.s.DebitCanceled, b.reason = false, canceledByPayer
+		return cardRefused
+	}
 	if b.s.FailNext > 0 {
 		b.s.FailNext--
 		return cardRefused
@@ -149,10 +154,14 @@ func (b *billing) outcome() cardOutcome {
 }
 
 func (b *billing) refusalReason() string {
-	if b.s.Card == nil {
+	switch {
+	case b.reason != "":
+		return b.reason
+	case b.s.Card == nil:
 		return declined
+	default:
+		return refusalReason(b.s.Card.Token)
 	}
-	return refusalReason(b.s.Card.Token)
 }
 
 // nextPeriod moves on to the period after the current one, paid or not.

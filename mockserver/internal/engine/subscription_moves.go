@@ -133,6 +133,17 @@ func RevokeSubscription(env Env, s *Subscription) (Change, *Refusal) {
 	return b.change(), nil
 }
 
+// CancelDebit simulates a payer who cancels the next debit of a Pix Automatico in the
+// bank's app: it is refused, and the authorization remains.
+func CancelDebit(env Env, s *Subscription) (Change, *Refusal) {
+	if s.Authorization == nil || s.Status != subActive && s.Status != subTrialing && s.Status != subPastDue {
+		return s.refuse("have a debit canceled")
+	}
+	b := bill(env, s)
+	b.s.DebitCanceled = true
+	return b.change(), nil
+}
+
 // FailNextCharges makes the next count charges of s fail, retries included.
 func FailNextCharges(env Env, s *Subscription, count int) (Change, *Refusal) {
 	if s.Status == subCanceled {

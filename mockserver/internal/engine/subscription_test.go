@@ -68,6 +68,8 @@ var (
 	subAuthorize subMove = engine.AuthorizeSubscription
 	subReject    subMove = engine.RejectSubscription
 	subRevoke    subMove = engine.RevokeSubscription
+
+	subCancelDebit subMove = engine.CancelDebit
 )
 
 func cancelFor(reason string) subMove {
@@ -513,6 +515,66 @@ func TestAPaidChargeDoesNotPayThePeriodThatFailedAtTheSameInstant(t *testing.T) 
 	}
 }
 
+// A payer who cancels one debit stays subscribed: its retry is paid, and so is the next one.
+func TestAPayerCancelsOneDebit(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		edit []func(*engine.NewSubscription)
+		days float64 // until the debit
+		at   string  // the state after it
+		then []turn
+		ends string
+		want []string
+	}{
+		"active": {edits(byPix), 31, "past_due", []turn{after(3)}, "active", inOrder("subscription.renewed")},
+		"retry": {
+			edits(byPix), 31, "past_due", []turn{does(subCancelDebit), after(3), after(2)}, "active",
+			inOrder("subscription.payment_failed", "subscription.renewed"),
+		},
+		"trialing": {edits(byPix, inTrial(10)), 10, "past_due", []turn{after(3)}, "active", inOrder("subscription.renewed")},
+		"canceled": {edits(byPix, immediateCancel), 31, "canceled", nil, "canceled", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			id := w.subscribe("", test.edit...)
+			require.Nil(t, w.take(id, does(subAuthorize)))
+			require.Nil(t, w.take(id, does(subCancelDebit)))
+			assert.Equal(t, "approved", w.sub(id).Authorization.Status)
+			require.Nil(t, w.take(id, after(test.days)))
+			s := w.sub(id)
+			assert.Equal(t, test.at, s.Status)
+			assert.False(t, s.DebitCanceled)
+			assert.Equal(t, "refused", s.Latest.Status)
+			assert.Equal(t, "canceled_by_payer", s.Latest.Informations[0].Value)
+			w.emitted()
+			for _, step := range test.then {
+				require.Nil(t, w.take(id, step))
+			}
+			assert.Equal(t, test.ends, w.sub(id).Status)
+			sent := w.emitted()
+			for _, kind := range test.want {
+				assert.Contains(t, sent, kind)
+			}
+		})
+	}
+}
+
+// A debit that the payer canceled does not use up the failures that a test has asked for.
+func TestACanceledDebitComesBeforeFailures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.subscribe("", byPix)
+	for _, step := range []turn{does(subAuthorize), does(failNext(1)), does(subCancelDebit), after(31)} {
+		require.Nil(t, w.take(id, step))
+	}
+	assert.Equal(t, "canceled_by_payer", w.sub(id).Latest.Informations[0].Value)
+	require.Nil(t, w.take(id, after(3)))
+	assert.Equal(t, "declined", w.sub(id).Latest.Informations[0].Value)
+	require.Nil(t, w.take(id, after(2)))
+	assert.Equal(t, "active", w.sub(id).Status)
+}
+
 func TestRejectedSubscriptionTransitions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -531,6 +593,9 @@ func TestRejectedSubscriptionTransitions(t *testing.T) {
 		{"S21 by card", "pgct_ok", nil, []turn{does(subRevoke)}},
 		{"S21 incomplete", "", edits(byPix), []turn{does(subRevoke)}},
 		{"S21 canceled", "", edits(byPix), []turn{does(subCancel), does(subRevoke)}},
+		{"cancel-debit by card", "pgct_ok", nil, []turn{does(subCancelDebit)}},
+		{"cancel-debit incomplete", "", edits(byPix), []turn{does(subCancelDebit)}},
+		{"cancel-debit canceled", "", edits(byPix), []turn{does(subAuthorize), does(subRevoke), does(subCancelDebit)}},
 		{"fail-next when canceled", "pgct_refused", nil, []turn{does(subCancel), does(failNext(1))}},
 	}
 	for _, test := range tests {

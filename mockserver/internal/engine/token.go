@@ -81,6 +81,7 @@ const (
 	refusalReasonKey = "refusal_reason" // the information of a refused transaction
 	refundReasonKey  = "refund_reason"  // the information of a refunded one
 	declined         = "declined"       // the reason if a token names none
+	canceledByPayer  = "canceled_by_payer"
 )
 
 var refusalReasons = [...]string{

@@ -46,6 +46,11 @@ type Journal struct {
 	bytes int64     // the approximate size of list
 
 	statuses map[int]uint64 // requests by response status
+	cleared  uint64         // calls of Clear
+	recorded chan struct{}  // closed at the next request, if not nil
+
+	air    sync.Mutex
+	flying map[*record]struct{} // requests in flight
 }
 
 // New returns an empty journal.
@@ -56,13 +61,14 @@ func New(cfg Config) *Journal {
 	if cfg.Memory == nil {
 		cfg.Memory = memlimit.Unlimited()
 	}
-	return &Journal{cfg: cfg, keys: events.Keys(), statuses: map[int]uint64{}}
+	return &Journal{cfg: cfg, keys: events.Keys(), statuses: map[int]uint64{}, flying: map[*record]struct{}{}}
 }
 
 // record is a request and its response, not masked. It is never shown.
 type record struct {
 	id       uint64
 	at       time.Time
+	began    time.Time    // in wall time
 	request  http.Request // without its body and context
 	body     capture
 	status   int
@@ -80,18 +86,19 @@ type record struct {
 // Wrap returns a handler that records the requests to next.
 func (j *Journal) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now()
 		rec := new(record)
-		rec.at, rec.broken = j.cfg.Now(), true
+		rec.began, rec.at, rec.broken = time.Now(), j.cfg.Now(), true
 		rec.request = http.Request{
 			Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header, RequestURI: r.RequestURI, RemoteAddr: r.RemoteAddr,
 		}
 		rec.body.expect(r.ContentLength)
 		rec.reader = reader{r.Body, &rec.body}
-		rec.writer = writer{ResponseWriter: w, rec: rec}
+		rec.writer = writer{ResponseWriter: w, rec: rec, journal: j}
 		r.Body = &rec.reader
+		j.depart(rec)
 		defer func() { // deferred, since a handler breaks a connection by panicking
-			rec.duration = time.Since(began)
+			j.land(rec)
+			rec.duration = time.Since(rec.began)
 			r.Body = rec.reader.ReadCloser
 			rec.reader, rec.writer = reader{}, writer{}
 			j.add(rec)
@@ -119,6 +126,10 @@ func (j *Journal) add(rec *record) {
 		j.list[n] = nil
 	}
 	j.list = j.list[n:] // append occasionally moves the remaining entries to a new array
+	if j.recorded != nil {
+		close(j.recorded)
+		j.recorded = nil
+	}
 }
 
 // count updates the size of the journal by n bytes.
@@ -163,6 +174,7 @@ func (j *Journal) Statuses() map[int]uint64 {
 func (j *Journal) Clear(account string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.cleared++
 	j.list = slices.DeleteFunc(j.list, func(rec *record) bool {
 		gone := account == "" || j.cfg.Account(&rec.request) == account
 		if gone {
@@ -259,14 +271,15 @@ func (r *reader) Read(b []byte) (int, error) {
 type writer struct {
 	http.ResponseWriter
 
-	rec *record
+	rec     *record
+	journal *Journal
 }
 
 // Unwrap gives http.ResponseController and the faults access to the connection.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // NoteFault records the fault that was injected.
-func (w *writer) NoteFault(text string) { w.rec.fault = text }
+func (w *writer) NoteFault(text string) { w.journal.note(w.rec, text) }
 
 func (w *writer) WriteHeader(status int) {
 	w.note(status)

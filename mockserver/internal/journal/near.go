@@ -1,9 +1,11 @@
 package journal
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 )
 
@@ -44,6 +46,25 @@ func (j *Journal) NearMisses(account, pattern string) []Entry {
 		near = append(near, m.Entry)
 	}
 	return near
+}
+
+// Missing says in words that only some of n requests match a pattern, with those in flight
+// and the near misses.
+func (j *Journal) Missing(account, pattern string, n, found int) string {
+	text := fmt.Sprintf("%d of %d requests match %q", found, n, pattern)
+	for _, part := range []struct {
+		what string
+		list []Entry
+	}{{"in flight: ", j.InFlight(account, pattern)}, {"similar: ", j.NearMisses(account, pattern)}} {
+		var names []string
+		for _, e := range part.list[:min(len(part.list), maxNear)] {
+			names = append(names, e.Method+" "+truncate.Ellipsis(e.Path, 100))
+		}
+		if len(names) > 0 {
+			text += "; " + part.what + strings.Join(names, ", ")
+		}
+	}
+	return text
 }
 
 // distance returns the edit distance between a pattern and the part of the request
