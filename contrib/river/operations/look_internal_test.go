@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -136,8 +137,83 @@ func TestAnotherResourceWithTheReferenceIsNotOurs(t *testing.T) {
 		{CreateTransaction(charge("order-1")), applied},
 		{CreateTransaction(dollars), unclear},
 	} {
-		got, err := test.op.look(t.Context(), newSession(client, gw.Clock.Now()), nil)
+		got, err := test.op.look(t.Context(), newSession(client, time.Now()), nil)
 		require.NoError(t, err)
 		assert.Equal(t, test.want, got.finding, "%+v: %s", test.op, got.why)
+	}
+}
+
+// A subscription that differs from the request in anything that both name is another one.
+func TestAnotherSubscriptionIsNotOurs(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client()
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+	require.NoError(t, err)
+	made := CreateSubscription{
+		IdempotencyKey: "club-1", CustomerID: customer.ID, Amount: 500, Interval: gateway.IntervalMonth, IntervalCount: 2,
+		PaymentMethod: gateway.SubscriptionPixAutomatic,
+	}
+	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams(made))
+	require.NoError(t, err)
+	for name, change := range map[string]func(*CreateSubscription){
+		"customer":       func(c *CreateSubscription) { c.CustomerID = "01a2e092-1600-755d-9c5a-82b509a0a918" },
+		"amount":         func(c *CreateSubscription) { c.Amount = 501 },
+		"interval":       func(c *CreateSubscription) { c.Interval = gateway.IntervalWeek },
+		"interval count": func(c *CreateSubscription) { c.IntervalCount = 1 },
+		"payment method": func(c *CreateSubscription) { c.PaymentMethod = gateway.SubscriptionCreditCard },
+		"defaults":       func(c *CreateSubscription) { c.IntervalCount, c.PaymentMethod = 0, "" },
+	} {
+		other := made
+		change(&other)
+		assert.NotEmpty(t, other.differs(sub), name)
+		got, err := other.look(t.Context(), newSession(client, time.Now()), nil)
+		require.NoError(t, err)
+		assert.Zero(t, got, name)
+	}
+	assert.Empty(t, made.differs(sub))
+	got, err := made.look(t.Context(), newSession(client, time.Now()), nil)
+	require.NoError(t, err)
+	assert.Equal(t, unclear, got.finding, "it looks like this one, but responses have no key")
+
+	sub.IntervalCount, sub.PaymentMethod = 0, "" // a gateway that reports neither
+	made.IntervalCount, made.PaymentMethod = 1, ""
+	assert.Empty(t, made.differs(sub))
+}
+
+// Live gateways add the mandate's status to the metadata of a Pix Automatico, and change it
+// between the requests of an update.
+func TestTheMandateInMetadataIsNoUpdate(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
+	client := gw.Client()
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+	require.NoError(t, err)
+	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 500, Interval: gateway.IntervalMonth, PaymentMethod: gateway.SubscriptionPixAutomatic,
+	})
+	require.NoError(t, err)
+	for _, metadata := range []map[string]any{{"plan": "gold"}, {"plan": "blue"}} {
+		update := UpdateSubscription{Key: "u-1", SubscriptionID: sub.ID}
+		update.Params.Metadata = gateway.Set(metadata)
+		s := newSession(client, gw.Clock.Now())
+		before, _, err := update.begin(t.Context(), s)
+		require.NoError(t, err)
+		if sub.Status == gateway.SubscriptionIncomplete {
+			require.NoError(t, gw.Subscriptions.Authorize(sub.ID)) // which changes mandate_status
+		}
+		got, err := update.look(t.Context(), s, &before)
+		require.NoError(t, err)
+		assert.Equal(t, notApplied, got.finding, got.why)
+		_, err = update.send(t.Context(), s, &before)
+		require.NoError(t, err)
+		got, err = update.look(t.Context(), s, &before)
+		require.NoError(t, err)
+		assert.Equal(t, applied, got.finding, got.why)
+		sub, err = client.Subscriptions.Get(t.Context(), sub.ID)
+		require.NoError(t, err)
+		encoded, err := json.Marshal(sub.Metadata)
+		require.NoError(t, err)
+		assert.Contains(t, string(encoded), "provider_recurring")
 	}
 }

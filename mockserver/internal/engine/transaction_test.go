@@ -655,16 +655,18 @@ func TestSandboxStatusCannotSplitOneCent(t *testing.T) {
 func TestSandboxStatusReopens(t *testing.T) {
 	t.Parallel()
 	for method, life := range map[string]time.Duration{"pix": 24 * time.Hour, "voucher": 72 * time.Hour} {
-		env := paymentEnv()
-		tx := inState(t, env, method, "expired")
-		env.Now = env.Now.Add(30 * 24 * time.Hour)
-		c, refusal := engine.SetStatus(env, tx, "pending")
-		require.Nil(t, refusal)
-		assert.Equal(t, []engine.Timer{{At: env.Now.Add(life), Kind: engine.TimerExpire, ID: tx.ID}}, c.Timers)
-		env.Now = c.Timers[0].At
-		c, refusal = engine.ExpireByTimer(env, c.Transactions[0])
-		require.Nil(t, refusal)
-		assert.Equal(t, "expired", c.Transactions[0].Status)
+		for _, status := range []string{"pending", "waiting_payment"} {
+			env := liveEnv()
+			tx := inState(t, env, method, "expired")
+			env.Now = env.Now.Add(30 * 24 * time.Hour)
+			c, refusal := engine.SetStatus(env, tx, status)
+			require.Nil(t, refusal)
+			assert.Equal(t, []engine.Timer{{At: env.Now.Add(life), Kind: engine.TimerExpire, ID: tx.ID}}, c.Timers)
+			env.Now = c.Timers[0].At
+			c, refusal = engine.ExpireByTimer(env, c.Transactions[0])
+			require.Nil(t, refusal)
+			assert.Equal(t, "expired", c.Transactions[0].Status)
+		}
 	}
 }
 
