@@ -81,7 +81,7 @@ const (
 	// up to maxReady. Workers that are slow get none: an event that is ready is
 	// not available to other processes.
 	aheadWindow = 20 * time.Millisecond
-	maxReady    = 256
+	maxReady    = 512
 
 	// readyTimeout is how long an event may be ready. After that it is released.
 	readyTimeout = time.Second
@@ -198,6 +198,8 @@ func (d *dispatcher) claimSoon() {
 	switch {
 	case d.fails > 0:
 		apart = d.pause()
+	case d.full && d.ahead() > 0 && !d.supplied():
+		apart = 0 // before the workers run out of events
 	case 2*d.idle < d.rx.cfg.Workers:
 		apart = batchDelay
 	case d.full:
@@ -223,6 +225,10 @@ func (d *dispatcher) claim(ctx context.Context) {
 	if d.rx.runs.isPaused() {
 		d.releaseReady(ctx, len(d.ready))
 		d.due = time.Now().Add(d.rx.cfg.PollInterval) // Resume takes precedence
+		return
+	}
+	if d.supplied() {
+		d.due = time.Now().Add(d.rx.cfg.PollInterval) // a worker that becomes idle takes precedence
 		return
 	}
 	limit := d.idle + max(0, d.ahead()-len(d.ready))
@@ -321,6 +327,10 @@ func (d *dispatcher) ahead() int {
 	}
 	return min(n, maxReady)
 }
+
+// supplied reports whether there are so many ready events that the next claim can wait,
+// and be larger.
+func (d *dispatcher) supplied() bool { return d.full && 2*len(d.ready) > d.ahead() }
 
 // releaseOld releases the events that have been ready for too long.
 func (d *dispatcher) releaseOld(ctx context.Context) {

@@ -79,6 +79,37 @@ func (s remote) Extend(ctx context.Context, c *webhook.Claim, lease time.Duratio
 	return s.Store.Extend(ctx, c, lease)
 }
 
+// TestWorkersHaveEventsWhileAClaimRuns: with handlers of 0.2 ms, eight workers handle
+// 200 events while a claim runs. They are ready before it begins, so no worker waits for it.
+func TestWorkersHaveEventsWhileAClaimRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const events, warm = 9000, 3000
+		shared := newDurable()
+		fill(t, shared, events)
+		cfg := inbox(newRemote(shared))
+		cfg.Workers = 8
+		rx := receiver(t, cfg)
+		var handled atomic.Int64
+		var began time.Time
+		took := make(chan time.Duration, 1)
+		webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
+			time.Sleep(200 * time.Microsecond)
+			switch handled.Add(1) {
+			case warm:
+				began = time.Now()
+			case events:
+				took <- time.Since(began)
+			}
+			return nil
+		})
+		rx.Start()
+		assert.InDelta(t, (events-warm)/8/5, (<-took).Milliseconds(), 5)
+		require.NoError(t, rx.Idle(t.Context()))
+		nothingLeft(t, rx)
+	})
+}
+
 // fill stores events of different resources.
 func fill(t *testing.T, store webhook.Store, n int) {
 	t.Helper()
