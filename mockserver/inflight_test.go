@@ -48,7 +48,7 @@ func TestWaitForRequests(t *testing.T) {
 	found, err := gw.Requests.Wait(short, "transactions.refunds", 2)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Empty(t, found)
-	assert.ErrorContains(t, err, `0 of 2 requests match "transactions.refunds"; similar: PUT /v2/transactions/`)
+	require.ErrorContains(t, err, `0 of 2 requests match "transactions.refunds"; similar: PUT /v2/transactions/`)
 
 	found, err = gw.Account("sk_test_other").Requests.Wait(short, "", 1)
 	require.ErrorIs(t, err, context.DeadlineExceeded)

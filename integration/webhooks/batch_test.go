@@ -50,23 +50,23 @@ func TestTheSQLStorePassesTheStoreTestsIfBatchesFail(t *testing.T) {
 		t.Skip("DATABASE_URL is not set: integration/run starts PostgreSQL")
 	}
 	tracer := &failing{failed: map[string]bool{}}
-	t.Run("battery", func(t *testing.T) {
-		webhooktest.RunStore(t, func() webhook.Store {
-			config, err := pgx.ParseConfig(os.Getenv("DATABASE_URL"))
-			require.NoError(t, err)
-			config.Tracer = tracer
-			db := stdlib.OpenDB(*config)
-			t.Cleanup(func() { _ = db.Close() })
-			store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet))
-			require.NoError(t, store.Migrate(t.Context()))
-			return store
-		})
+	t.Cleanup(func() {
+		kinds := map[string]bool{}
+		for text := range tracer.failed { // each table has its own
+			kinds[regexp.MustCompile(`events_\d+_\d+`).ReplaceAllString(text, "events")] = true
+		}
+		assert.GreaterOrEqual(t, len(kinds), 2, "of statements for several events")
 	})
-	kinds := map[string]bool{}
-	for text := range tracer.failed { // each table has its own
-		kinds[regexp.MustCompile(`events_\d+_\d+`).ReplaceAllString(text, "events")] = true
-	}
-	assert.GreaterOrEqual(t, len(kinds), 2, "of statements for several events")
+	webhooktest.RunStore(t, func() webhook.Store {
+		config, err := pgx.ParseConfig(os.Getenv("DATABASE_URL"))
+		require.NoError(t, err)
+		config.Tracer = tracer
+		db := stdlib.OpenDB(*config)
+		t.Cleanup(func() { _ = db.Close() })
+		store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet))
+		require.NoError(t, store.Migrate(t.Context()))
+		return store
+	})
 }
 
 // Events whose rows another session has locked wait for it; the others of their batch don't.

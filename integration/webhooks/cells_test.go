@@ -45,7 +45,7 @@ func cells() []cell {
 		{name: "a worker is killed", overtaken: true, disturb: func(ctx context.Context, t *testing.T, w *pressure) {
 			t.Helper()
 			for pause(ctx, 150*time.Millisecond) {
-				w.replace(t)
+				w.replace(t) //nolint:contextcheck // the receiver outlives the disturbance
 				w.happened.Add(1)
 			}
 		}},
@@ -323,7 +323,7 @@ func (w *pressure) run(t *testing.T) {
 	for resource := range w.resources {
 		all.Go(func() {
 			for n := range w.perResource {
-				w.deliver(t, resource, n)
+				w.deliver(t, resource, n) //nolint:contextcheck // the disturbance ends before the deliveries
 				for w.disturb != nil && n >= w.perResource/2 && w.happened.Load() < 2 && pause(disturbed, time.Millisecond) {
 					continue // half of the events come after the disturbances began
 				}

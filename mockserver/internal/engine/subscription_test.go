@@ -528,7 +528,9 @@ func TestAPayerCancelsOneDebit(t *testing.T) {
 	}{
 		"active": {edits(byPix), 31, "past_due", []turn{after(3)}, "active", inOrder("subscription.renewed")},
 		"retry": {
-			edits(byPix), 31, "past_due", []turn{does(subCancelDebit), after(3), after(2)}, "active",
+			edits(byPix), 31, "past_due",
+			[]turn{does(subCancelDebit), after(3), after(2)},
+			"active",
 			inOrder("subscription.payment_failed", "subscription.renewed"),
 		},
 		"trialing": {edits(byPix, inTrial(10)), 10, "past_due", []turn{after(3)}, "active", inOrder("subscription.renewed")},

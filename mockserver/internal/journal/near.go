@@ -51,7 +51,7 @@ func (j *Journal) NearMisses(account, pattern string) []Entry {
 // Missing says in words that only some of n requests match a pattern, with those in flight
 // and the near misses.
 func (j *Journal) Missing(account, pattern string, n, found int) string {
-	text := fmt.Sprintf("%d of %d requests match %q", found, n, pattern)
+	parts := []string{fmt.Sprintf("%d of %d requests match %q", found, n, pattern)}
 	for _, part := range []struct {
 		what string
 		list []Entry
@@ -61,10 +61,10 @@ func (j *Journal) Missing(account, pattern string, n, found int) string {
 			names = append(names, e.Method+" "+truncate.Ellipsis(e.Path, 100))
 		}
 		if len(names) > 0 {
-			text += "; " + part.what + strings.Join(names, ", ")
+			parts = append(parts, part.what+strings.Join(names, ", "))
 		}
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // distance returns the edit distance between a pattern and the part of the request
