@@ -99,7 +99,6 @@ type Error struct {
 	otherBody bool // a 409 for an idempotency key that was used with another body
 	notSent   bool // no attempt was sent
 	unknown   bool // inside an OutcomeError: the response is inconclusive
-	vague     bool // the response is not a rejection by the gateway
 	permanent bool // a repeat of the call would fail too
 	kind      int  // the status that the sentinels match, if it is not StatusCode
 
@@ -345,7 +344,7 @@ func (r *request) failure(res *transport.Result) error {
 // applied and have caused the rejection (a used token, a spent balance), whatever
 // the status.
 func (r *request) rejected(res *transport.Result, e *Error) error {
-	if res.MayHaveApplied && (!e.otherBody || e.vague) {
+	if res.MayHaveApplied && !e.otherBody {
 		return r.inconclusive(res, e)
 	}
 	return e
@@ -396,7 +395,7 @@ func (r *request) newError(res *transport.Result, p wire.Problem) *Error {
 	case isSuccess(res.Status):
 		e.kind = p.Status // an error in the body of a 200 may have its own status
 	case res.Status != 0 && !res.Definite:
-		e.vague, e.kind = true, http.StatusBadGateway
+		e.kind = http.StatusBadGateway
 		if !wire.FromGateway(res.Body) && res.Status < 500 {
 			e.Detail = strings.TrimSuffix("the response does not have the format of the gateway ("+
 				cmp.Or(res.Header.Get("Content-Type"), "no Content-Type")+"), so it may come from a proxy: "+e.Detail, ": ")

@@ -276,3 +276,15 @@ func TestHowOftenDigitsAreMistaken(t *testing.T) {
 		assert.LessOrEqual(t, passed[length], most, "card numbers of %d digits in free text", length)
 	}
 }
+
+// A word of letters before a number makes it a reference, whichever they are.
+func TestPrefixesOfReferences(t *testing.T) {
+	t.Parallel()
+	const number = "4111111111111111"
+	for _, prefix := range []string{"a", "z", "A", "Z", "shop", "9a"} {
+		assert.False(t, hasCardData(t, map[string]any{"description": "for " + prefix + "-" + number}), prefix)
+	}
+	for _, prefix := range []string{"9", "@", "[", "`", "{", ""} {
+		assert.True(t, hasCardData(t, map[string]any{"description": "for " + prefix + "-" + number}), prefix)
+	}
+}

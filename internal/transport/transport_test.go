@@ -328,6 +328,7 @@ func TestRetryAfterIsBounded(t *testing.T) {
 		now.Add(time.Minute).Format(http.TimeFormat):               time.Minute,
 		now.Add(365 * 24 * time.Hour).Format(http.TimeFormat):      24 * time.Hour,
 		strconv.FormatInt(now.Add(10*365*24*time.Hour).Unix(), 10): 24 * time.Hour,
+		"1000000000": 0, "1000000000000": 0, // in 2001
 		"-1": 0,
 	} {
 		wait, ok := transport.RetryAfter(header, now)
