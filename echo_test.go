@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -70,5 +72,54 @@ func TestErrorsDoNotRepeatPersonalData(t *testing.T) {
 			}
 			assert.Contains(t, text, reference, "a reference stays readable")
 		}
+	}
+}
+
+// So it is with the filters of a list, which are in the query.
+func TestErrorsDoNotRepeatFilters(t *testing.T) {
+	t.Parallel()
+	const document = "12ABC34501DE35"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, document, r.URL.Query().Get("document_number"), "the request has the real value")
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"title":"Bad Request","detail":"there is no customer with `+document+`","code":"VALIDATION_ERROR"}`)
+	}))
+	defer server.Close()
+	client, err := gateway.New(server.URL, gateway.BearerToken("sk_test_1"), gateway.WithMaxAttempts(1))
+	require.NoError(t, err)
+	_, err = client.Customers.List(t.Context(), gateway.CustomerListParams{DocumentNumber: document})
+	require.ErrorIs(t, err, gateway.ErrValidation)
+	assert.NotContains(t, err.Error(), document)
+	assert.Contains(t, err.Error(), "there is no customer with ***")
+}
+
+// Errors print their text, whatever the verb, also without a pointer.
+func TestErrorsPrintTheirText(t *testing.T) {
+	t.Parallel()
+	failed := gateway.Error{Op: "transactions.get", StatusCode: 404, Title: `Not "Found"`}
+	for _, e := range []any{failed, &failed} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
+			assert.Equal(t, failed.Error(), fmt.Sprintf(verb, e), verb)
+		}
+		assert.Equal(t, strconv.Quote(failed.Error()), fmt.Sprintf("%q", e))
+	}
+}
+
+// Only a response that could be a proxy's rejection is said to be one.
+func TestAFailureOfTheServerIsNotSaidToComeFromAProxy(t *testing.T) {
+	t.Parallel()
+	for status, said := range map[int]bool{400: true, 404: true, 499: true, 500: false, 502: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "<html><title>no</title></html>")
+		}))
+		client, err := gateway.New(server.URL, gateway.BearerToken("sk_test_1"), gateway.WithMaxAttempts(1))
+		require.NoError(t, err)
+		_, err = client.Customers.List(t.Context(), gateway.CustomerListParams{})
+		server.Close()
+		require.Error(t, err)
+		assert.Equal(t, said, strings.Contains(err.Error(), "may come from a proxy"), "%d: %v", status, err)
 	}
 }

@@ -3,6 +3,7 @@ package spec
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -37,16 +38,14 @@ func readWords(list string) wordSet {
 // splitWords splits a member name at separators and capital letters.
 func splitWords(name string) (words []string) {
 	start := 0
-	add := func(end int) {
-		if end > start {
-			words = append(words, strings.ToLower(name[start:end]))
-		}
+	add := func(end int) { // adds an empty word between separators
+		words = append(words, strings.ToLower(name[start:end]))
 		start = end
 	}
 	for i := range len(name) {
 		switch c := name[i]; {
-		case c >= 'A' && c <= 'Z':
-			if before := i > 0 && name[i-1] >= 'A' && name[i-1] <= 'Z'; !before {
+		case isUpper(c):
+			if i > 0 && !isUpper(name[i-1]) {
 				add(i)
 			}
 		case !isWord(c) || c == '_':
@@ -57,6 +56,8 @@ func splitWords(name string) (words []string) {
 	add(len(name))
 	return words
 }
+
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // IsIdentifier reports whether a member holds identifiers, judged by its name.
 func IsIdentifier(name string) bool {
@@ -102,15 +103,17 @@ func isReference(s string, i int) bool {
 	case '-':
 		return isPrefix(s[tokenStart(s, i-1) : i-1])
 	case ':', '=', '#', '/', '"', '\'':
-		label := strings.TrimRight(s[:i-1], " :=#\"'")
-		return len(label) > 0 && IsIdentifier(label[tokenStart(label, len(label)):])
+		return isLabeled(s[:i-1])
 	case ' ': // order: 4111111111111
-		if before := s[i-2]; before == ':' || before == '=' || before == '#' {
-			label := strings.TrimRight(s[:i-2], " :=#\"'")
-			return len(label) > 0 && IsIdentifier(label[tokenStart(label, len(label)):])
-		}
+		return strings.IndexByte(":=#", s[i-2]) >= 0 && isLabeled(s[:i-2])
 	}
 	return false
+}
+
+// isLabeled reports whether the last word of s, before separators, names an identifier.
+func isLabeled(s string) bool {
+	label := strings.TrimRight(s, " :=#\"'")
+	return IsIdentifier(label[tokenStart(label, len(label)):])
 }
 
 // tokenStart returns the start of the word before i; hyphens join words.
@@ -124,17 +127,14 @@ func tokenStart(s string, i int) int {
 // isPrefix reports whether a word is the prefix of a reference: it has a letter
 // and does not name a card.
 func isPrefix(word string) bool {
-	if !strings.ContainsFunc(word, func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }) {
-		return false
-	}
-	return !slices.ContainsFunc(splitWords(word), func(w string) bool { return has(cardWords, w) || has(textWords, w) })
+	return strings.ContainsFunc(word, unicode.IsLetter) && !slices.ContainsFunc(splitWords(word), func(w string) bool { return has(cardWords, w) || has(textWords, w) })
 }
 
 // isToken reports whether an identifier's value is one word, not text. Card
 // numbers within text are found under any name.
 func isToken(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; !isWord(c) && c != '-' && c != '.' && c != '/' && c != ':' && c != '#' {
+		if !isWord(s[i]) && strings.IndexByte("-./:#", s[i]) < 0 {
 			return false
 		}
 	}
@@ -176,8 +176,7 @@ func endsBoleto(s string, i int) bool {
 // embedded reports whether text is JSON, as metadata often is, and if so whether it
 // contains card data. Its members are judged by their own names.
 func embedded(text string) (card, isJSON bool) {
-	at := strings.IndexFunc(text, func(r rune) bool { return r != ' ' && r != '\t' && r != '\n' && r != '\r' })
-	if at < 0 || text[at] != '{' && text[at] != '[' {
+	if text = strings.TrimSpace(text); !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
 		return false, false
 	}
 	_, err := jsonread.Rewriter{

@@ -288,3 +288,59 @@ func TestPrefixesOfReferences(t *testing.T) {
 		assert.True(t, hasCardData(t, map[string]any{"description": "for " + prefix + "-" + number}), prefix)
 	}
 }
+
+// Names are split at separators and before capital letters.
+func TestNamesOfIdentifiers(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"id", "ID", "orderId", "order_no", "EAN", "orderAx", "orderZx", "x[id", "x-id", "__id__", "numero_pedido", "refs"} {
+		assert.True(t, spec.IsIdentifier(name), name)
+	}
+	for _, name := range []string{"", "number", "ZId", "grid", "cardId", "order_note", "PaymentID", "x_y"} {
+		assert.False(t, spec.IsIdentifier(name), name)
+	}
+}
+
+// What is around a number, or how it is written, decides whether it is one of a card.
+func TestNumbersInContext(t *testing.T) {
+	t.Parallel()
+	type m = map[string]any
+	const number, short, grouped = "4111111111111111", "4222222222222", "4111-1111-1111-1111"
+	const diners, line = "36111111111111", "23793.38128 60007.827136 95000.063305 9 " // the last field of a boleto has 14 digits
+	harmless := map[string]m{}
+	for _, name := range []string{"number", "num", "value"} {
+		harmless["a phone's "+name] = m{"phone": m{name: short}}
+		harmless["an order's "+name] = m{"order": m{name: number}}
+	}
+	for _, separator := range []string{"=", ":", "#", "/", `="`, "='", ": ", "= ", "# "} {
+		harmless["order"+separator] = m{"description": "for order" + separator + number}
+	}
+	for _, separator := range []string{"-", ".", "/", ":", "#", "_"} {
+		harmless["an identifier with "+separator] = m{"order_id": "9" + separator + number}
+	}
+	for _, space := range []string{" ", "\t", "\n", "\r", " \n\t"} {
+		harmless[fmt.Sprintf("JSON after %q", space)] = m{"metadata": space + `{"phone":{"number":"` + short + `"}}`}
+		harmless[fmt.Sprintf("a list after %q", space)] = m{"metadata": space + `[{"phone":{"number":"` + short + `"}}]`}
+	}
+	harmless["a boleto"] = m{"description": line + diners}
+	harmless["a boleto in text"] = m{"description": "pay " + line + diners}
+	for what, body := range harmless {
+		assert.False(t, hasCardData(t, body), what)
+	}
+	for what, body := range map[string]m{
+		"another name":                m{"amount": m{"number": number}},
+		"another label":               m{"description": "for size=" + number},
+		"no label":                    m{"description": "=" + number},
+		"an order and >":              m{"description": "for order>" + number},
+		"an order and (":              m{"description": "for order(" + number},
+		"an order and a space":        m{"description": "for order " + number},
+		"an identifier with ?":        m{"order_id": "9?" + number},
+		"an identifier in groups":     m{"order_id": grouped},
+		"an identifier with spaces":   m{"order_id": strings.ReplaceAll(grouped, "-", " ")},
+		"14 digits":                   m{"description": diners},
+		"a boleto with a letter":      m{"description": strings.Replace(line, "8128", "812x", 1) + diners},
+		"a boleto with another point": m{"description": strings.Replace(line, ".", "-", 1) + diners},
+		"the end of a boleto":         m{"description": line[1:] + diners},
+	} {
+		assert.True(t, hasCardData(t, body), what)
+	}
+}

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -49,23 +48,20 @@ func retryAfter(header string, now time.Time) (wait time.Duration, ok bool) {
 		}
 		return clampWait(date.Sub(now)), true
 	}
-	switch {
-	case !(n >= 0): // also NaN
+	if !(n >= 0) { // also NaN
 		return 0, false
-	case n >= firstEpoch*1000 && n <= lastEpoch*1000:
-		return clampWait(time.UnixMilli(int64(n)).Sub(now)), true
-	case n >= firstEpoch && n <= lastEpoch:
-		return clampWait(time.Unix(int64(n), 0).Sub(now)), true
 	}
-	return clampWait(time.Duration(min(n*float64(time.Second), math.MaxInt64/2))), true
+	if n >= firstEpoch*1000 {
+		n /= 1000
+	}
+	if n >= firstEpoch {
+		n -= float64(now.UnixMilli()) / 1000
+	}
+	return clampWait(time.Duration(min(n, longestRetryAfter.Seconds()) * float64(time.Second))), true
 }
 
-// Numbers between the two are Unix times, from the years 2001 to 2286, and no
-// waits of decades.
-const (
-	firstEpoch = 1_000_000_000
-	lastEpoch  = 9_999_999_999
-)
+// Numbers from it on are Unix times, from the year 2001 on, and no waits of decades.
+const firstEpoch = 1_000_000_000
 
 // longestRetryAfter bounds the wait of a header that makes no sense.
 const longestRetryAfter = 24 * time.Hour
