@@ -75,7 +75,7 @@ test("a paid order is shipped", async (t) => {
     external_ref: "order-1001",
     amount: 4990,
     method: "pix",
-    buyer: { name: "Ana", email: "ana@example.com" },
+    buyer: { name: "Ana", email: "ana@example.com", document: { type: "CPF", number: "52998224725" } },
     products: [{ name: "T-shirt", price: 4990 }],
   });
   assert.equal(transaction.status, "pending");
