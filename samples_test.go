@@ -20,10 +20,15 @@ import (
 func TestEveryPixSampleHasADocument(t *testing.T) {
 	t.Parallel()
 	create := regexp.MustCompile(`(?s)gateway\.TransactionParams\{\n.*?\n(?://\s)?\t*\}`)
-	samples := 0
+	overHTTP := regexp.MustCompile(`(?s)"?method"?: ?"pix".*?products`)
+	samples, requests := 0, 0
 	for _, file := range append(guides(t), "doc.go", "examples/first/main.go") {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
+		for _, sample := range overHTTP.FindAllString(string(text), -1) {
+			requests++
+			assert.Contains(t, sample, "document", file)
+		}
 		for _, sample := range create.FindAllString(string(text), -1) {
 			if strings.Contains(sample, "gateway.Pix,") {
 				samples++
@@ -32,6 +37,7 @@ func TestEveryPixSampleHasADocument(t *testing.T) {
 			}
 		}
 	}
+	assert.GreaterOrEqual(t, requests, 5, "testing and mockgateway")
 	assert.GreaterOrEqual(t, samples, 5, "README, doc.go, the tour, the guides and the first program")
 }
 
