@@ -78,19 +78,19 @@ func TestErrorsDoNotRepeatPersonalData(t *testing.T) {
 // So it is with the filters of a list, which are in the query.
 func TestErrorsDoNotRepeatFilters(t *testing.T) {
 	t.Parallel()
-	const document = "12ABC34501DE35"
+	const search = "Joaquim Xavier"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		assert.Equal(t, document, r.URL.Query().Get("document_number"), "the request has the real value")
+		assert.Equal(t, search, r.URL.Query().Get("search"), "the request has the real value")
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"title":"Bad Request","detail":"there is no customer with `+document+`","code":"VALIDATION_ERROR"}`)
+		_, _ = io.WriteString(w, `{"title":"Bad Request","detail":"there is no customer with `+search+`","code":"VALIDATION_ERROR"}`)
 	}))
 	defer server.Close()
 	client, err := gateway.New(server.URL, gateway.BearerToken("sk_test_1"), gateway.WithMaxAttempts(1))
 	require.NoError(t, err)
-	_, err = client.Customers.List(t.Context(), gateway.CustomerListParams{DocumentNumber: document})
+	_, err = client.Customers.List(t.Context(), gateway.CustomerListParams{Search: search})
 	require.ErrorIs(t, err, gateway.ErrValidation)
-	assert.NotContains(t, err.Error(), document)
+	assert.NotContains(t, err.Error(), search)
 	assert.Contains(t, err.Error(), "there is no customer with ***")
 }
 
