@@ -145,7 +145,7 @@ func isToken(s string) bool {
 // numbers its orders like a card: 4111-1111-1111-1111.
 func isGrouped(s string) bool {
 	start, end := findCard(s, 0)
-	return end > 0 && !digits(s[start:end])
+	return !digits(s[start:end]) // without a card number, of nothing
 }
 
 // isCLABE reports whether 18 digits are a Mexican bank account number, which ends

@@ -292,7 +292,7 @@ func TestPrefixesOfReferences(t *testing.T) {
 // Names are split at separators and before capital letters.
 func TestNamesOfIdentifiers(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"id", "ID", "orderId", "order_no", "EAN", "orderAx", "orderZx", "x[id", "x-id", "__id__", "numero_pedido", "refs"} {
+	for _, name := range []string{"id", "ID", "aId", "orderId", "order_no", "EAN", "orderAx", "orderZx", "x[id", "x-id", "__id__", "numero_pedido", "refs"} {
 		assert.True(t, spec.IsIdentifier(name), name)
 	}
 	for _, name := range []string{"", "number", "ZId", "grid", "cardId", "order_note", "PaymentID", "x_y"} {
@@ -332,6 +332,8 @@ func TestNumbersInContext(t *testing.T) {
 		"no label":                    m{"description": "=" + number},
 		"an order and >":              m{"description": "for order>" + number},
 		"an order and (":              m{"description": "for order(" + number},
+		"an order and a question":     m{"description": "for order? " + number},
+		"a name of an object":         m{"metadata": `{"` + number + `":{}}`},
 		"an order and a space":        m{"description": "for order " + number},
 		"an identifier with ?":        m{"order_id": "9?" + number},
 		"an identifier in groups":     m{"order_id": grouped},
