@@ -45,7 +45,6 @@ type Code struct {
 
 	read fields // of the code that was decoded
 	txID string
-	size func(text string, n int) int
 }
 
 // Decode reads a Pix copy-paste code. Spaces around it are ignored. It returns
@@ -60,6 +59,7 @@ func Decode(text string) (*Code, error) {
 	if err != nil && utf8.RuneCountInString(text) < len(text) {
 		// Some writers count the bytes of letters with accents.
 		if counted, failed := decode(text, octets); failed == nil {
+			counted.read.recount()
 			return counted, nil
 		}
 	}
@@ -112,7 +112,7 @@ func decode(text string, size func(string, int) int) (*Code, error) {
 		RecurrenceURL: recurrence.value(idURL),
 		Name:          all.value(idName), City: all.value(idCity), PostalCode: all.value(idPostalCode),
 		TxID: txID, Once: all.value(idInitiation) == payOnce,
-		read: all, txID: txID, size: size,
+		read: all, txID: txID,
 	}
 	if c.Key == "" && c.URL == "" && c.RecurrenceURL == "" {
 		return nil, errors.New("the code has no Pix key, charge or recurrence: it belongs to another scheme")
@@ -178,11 +178,7 @@ func choose(wanted bool, value string) string {
 
 // setTemplates writes the account, the recurrence and the additional data.
 func (c *Code) setTemplates(all *fields) error {
-	size := c.size
-	if size == nil {
-		size = characters
-	}
-	id, account, err := all.template(idAccountFirst, idAccountLast, size)
+	id, account, err := all.template(idAccountFirst, idAccountLast, characters)
 	if err != nil {
 		return err
 	}
@@ -195,7 +191,7 @@ func (c *Code) setTemplates(all *fields) error {
 			return err
 		}
 	}
-	id, recurrence, err := all.template(idSchemeFirst, idSchemeLast, size)
+	id, recurrence, err := all.template(idSchemeFirst, idSchemeLast, characters)
 	switch {
 	case err != nil:
 		return err
@@ -209,7 +205,7 @@ func (c *Code) setTemplates(all *fields) error {
 	if err != nil {
 		return err
 	}
-	additional, err := parseFields(all.value(idAdditional), size)
+	additional, err := parseFields(all.value(idAdditional), characters)
 	if err != nil {
 		return err
 	}

@@ -227,6 +227,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add("00020126270014br.gov.bcb.pix0105a@b.c5905José6003RIO")
 	f.Add("00020126180014br.gov.bcb.pix5802BR5903Ana6003RIO80740014br.gov.bcb.pix2552" + recurrenceURL)
+	f.Add("001200000000000027580014BR.GOV.BCB.PIX011100000000000020400000707000000008020059170000000000000000060010803900120000000000000119000000000000000ĺ00") // counts bytes
 	f.Fuzz(func(t *testing.T, body string) {
 		code := withChecksum(body)
 		c, err := pix.Decode(code)

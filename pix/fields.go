@@ -91,6 +91,22 @@ func octets(text string, n int) int {
 	return n
 }
 
+// recount counts the characters in the lengths of templates that counted bytes.
+func (f fields) recount() {
+	for i, each := range f {
+		if each.id != idAdditional && (each.id < idAccountFirst || each.id > idAccountLast) && (each.id < idSchemeFirst || each.id > idSchemeLast) {
+			continue
+		}
+		in, err := parseFields(each.value, octets)
+		if err != nil {
+			continue // of another scheme
+		}
+		if text, err := in.appendTo(nil); err == nil {
+			f[i].value = string(text)
+		}
+	}
+}
+
 func (f fields) get(id string) (string, bool) {
 	for _, each := range f {
 		if each.id == id {
