@@ -321,6 +321,7 @@ func TestNumbersInContext(t *testing.T) {
 		harmless[fmt.Sprintf("JSON after %q", space)] = m{"metadata": space + `{"phone":{"number":"` + short + `"}}`}
 		harmless[fmt.Sprintf("a list after %q", space)] = m{"metadata": space + `[{"phone":{"number":"` + short + `"}}]`}
 	}
+	harmless["an order in groups"] = m{"description": "for shop-" + grouped}
 	harmless["a boleto"] = m{"description": line + diners}
 	harmless["a boleto in text"] = m{"description": "pay " + line + diners}
 	for what, body := range harmless {
@@ -338,6 +339,7 @@ func TestNumbersInContext(t *testing.T) {
 		"an identifier with ?":        m{"order_id": "9?" + number},
 		"an identifier in groups":     m{"order_id": grouped},
 		"an identifier with spaces":   m{"order_id": strings.ReplaceAll(grouped, "-", " ")},
+		"groups with spaces":          m{"description": "for shop-4111 1111 1111 1111"},
 		"14 digits":                   m{"description": diners},
 		"a boleto with a letter":      m{"description": strings.Replace(line, "8128", "812x", 1) + diners},
 		"a boleto with another point": m{"description": strings.Replace(line, ".", "-", 1) + diners},

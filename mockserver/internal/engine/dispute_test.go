@@ -123,8 +123,39 @@ func TestAWaitingPaymentIsLikeAPendingOne(t *testing.T) {
 				assert.Equal(t, kinds(of), kinds(same), "%s %s", method, name)
 			}
 		}
+		for _, status := range []string{pending.Status, waiting.Status} {
+			old := *pending
+			old.Status, old.Legacy = status, &engine.LegacyPayment{}
+			assert.Equal(t, "WAITING_PAYMENT", old.LegacyStatus(), status)
+		}
 		env.Dialect = spec.DocumentDialect
 		plain, _ := create(t, env, payment(method, ""))
 		assert.Equal(t, "pending", plain.Status, "the document has no such state")
+	}
+}
+
+// What the sandbox of a live gateway pays by itself is paid no later than after 15 seconds.
+func TestTheSandboxPaysByItself(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		amount int64
+		auto   time.Duration
+		want   time.Duration // 0: never
+	}{
+		{1000, 0, 0}, {1000, time.Minute, time.Minute},
+		{7300, 0, 15 * time.Second}, {7300, time.Minute, 15 * time.Second}, {7300, 5 * time.Second, 5 * time.Second},
+	} {
+		env := liveEnv()
+		env.AutoPay = test.auto
+		in := payment("pix", "")
+		in.Amount = test.amount
+		_, c := create(t, env, in)
+		var paid time.Duration
+		for _, timer := range c.Timers {
+			if timer.Kind == engine.TimerPay {
+				paid = timer.At.Sub(env.Now)
+			}
+		}
+		assert.Equal(t, test.want, paid, "%d %s", test.amount, test.auto)
 	}
 }

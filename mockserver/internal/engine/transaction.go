@@ -221,8 +221,8 @@ func charge(env Env, t *Transaction, token string) Change {
 // waiting adds the timer of the automatic payment, if there is one, to timers.
 func waiting(env Env, t *Transaction, timers ...Timer) []Timer {
 	after := env.AutoPay
-	if settlesItself(env, t) && (after == 0 || after > SandboxSettlement) {
-		after = SandboxSettlement
+	if settlesItself(env, t) {
+		after = min(cmp.Or(after, SandboxSettlement), SandboxSettlement)
 	}
 	if after > 0 {
 		timers = append(timers, Timer{At: env.Now.Add(after), Kind: TimerPay, ID: t.ID})
