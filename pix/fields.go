@@ -127,6 +127,8 @@ func (f *fields) set(id, value string) {
 	at := len(*f)
 	for i := len(*f) - 1; i >= 0; i-- {
 		switch each := &(*f)[i]; {
+		case each.id == id && value == each.value: // also an empty field of the code that was read
+			return
 		case each.id == id && value == "":
 			*f = slices.Delete(*f, i, i+1)
 			return
