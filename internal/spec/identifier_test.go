@@ -328,22 +328,22 @@ func TestNumbersInContext(t *testing.T) {
 		assert.False(t, hasCardData(t, body), what)
 	}
 	for what, body := range map[string]m{
-		"another name":                m{"amount": m{"number": number}},
-		"another label":               m{"description": "for size=" + number},
-		"no label":                    m{"description": "=" + number},
-		"an order and >":              m{"description": "for order>" + number},
-		"an order and (":              m{"description": "for order(" + number},
-		"an order and a question":     m{"description": "for order? " + number},
-		"a name of an object":         m{"metadata": `{"` + number + `":{}}`},
-		"an order and a space":        m{"description": "for order " + number},
-		"an identifier with ?":        m{"order_id": "9?" + number},
-		"an identifier in groups":     m{"order_id": grouped},
-		"an identifier with spaces":   m{"order_id": strings.ReplaceAll(grouped, "-", " ")},
-		"groups with spaces":          m{"description": "for shop-4111 1111 1111 1111"},
-		"14 digits":                   m{"description": diners},
-		"a boleto with a letter":      m{"description": strings.Replace(line, "8128", "812x", 1) + diners},
-		"a boleto with another point": m{"description": strings.Replace(line, ".", "-", 1) + diners},
-		"the end of a boleto":         m{"description": line[1:] + diners},
+		"another name":                {"amount": m{"number": number}},
+		"another label":               {"description": "for size=" + number},
+		"no label":                    {"description": "=" + number},
+		"an order and >":              {"description": "for order>" + number},
+		"an order and (":              {"description": "for order(" + number},
+		"an order and a question":     {"description": "for order? " + number},
+		"a name of an object":         {"metadata": `{"` + number + `":{}}`},
+		"an order and a space":        {"description": "for order " + number},
+		"an identifier with ?":        {"order_id": "9?" + number},
+		"an identifier in groups":     {"order_id": grouped},
+		"an identifier with spaces":   {"order_id": strings.ReplaceAll(grouped, "-", " ")},
+		"groups with spaces":          {"description": "for shop-4111 1111 1111 1111"},
+		"14 digits":                   {"description": diners},
+		"a boleto with a letter":      {"description": strings.Replace(line, "8128", "812x", 1) + diners},
+		"a boleto with another point": {"description": strings.Replace(line, ".", "-", 1) + diners},
+		"the end of a boleto":         {"description": line[1:] + diners},
 	} {
 		assert.True(t, hasCardData(t, body), what)
 	}

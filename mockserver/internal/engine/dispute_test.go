@@ -142,8 +142,11 @@ func TestTheSandboxPaysByItself(t *testing.T) {
 		auto   time.Duration
 		want   time.Duration // 0: never
 	}{
-		{1000, 0, 0}, {1000, time.Minute, time.Minute},
-		{7300, 0, 15 * time.Second}, {7300, time.Minute, 15 * time.Second}, {7300, 5 * time.Second, 5 * time.Second},
+		{1000, 0, 0},
+		{1000, time.Minute, time.Minute},
+		{7300, 0, 15 * time.Second},
+		{7300, time.Minute, 15 * time.Second},
+		{7300, 5 * time.Second, 5 * time.Second},
 	} {
 		env := liveEnv()
 		env.AutoPay = test.auto
