@@ -130,7 +130,7 @@ func TestRequestsInFlight(t *testing.T) {
 		ok, _ := made[0].(object)
 		assert.InDelta(t, 201, ok["status"], 0)
 		assert.Empty(t, gw.Requests.InFlight(""))
-		for _, count := range []string{"0", "-1", "x"} {
+		for _, count := range []string{"0", "-1", "x", "1001"} {
 			status, v = p.call(http.MethodPost, "/requests/wait?count="+count, "")
 			assert.Equal(t, http.StatusBadRequest, status)
 			assert.Contains(t, v["detail"], "count must be")

@@ -526,7 +526,7 @@ func (w *walker) controlPlane() {
 	w.call(get, "/__mock/requests?match=transactions.create", "")
 	w.call(get, "/__mock/requests?match=transactions.creat", "")
 	w.call(post, "/__mock/requests/wait?match=transactions.create&count=1", "")
-	w.call(post, "/__mock/requests/wait?match=transactions.create&timeout=0s&count=9000", "")
+	w.call(post, "/__mock/requests/wait?match=transactions.create&timeout=0s&count=900", "")
 	w.call(post, "/__mock/requests/wait?count=0", "")
 	w.call(remove, "/__mock/requests", "")
 	snapshot := w.call(post, "/__mock/snapshots", "").text("data.id")

@@ -163,8 +163,8 @@ func (p *Plane) waitForRequests(c *call) (any, error) {
 	n, match := 1, q.Get("match")
 	if text := q.Get("count"); text != "" {
 		var err error
-		if n, err = strconv.Atoi(text); err != nil || n < 1 {
-			return nil, invalid("count must be a number of requests from 1, not %q", text)
+		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > journal.Size {
+			return nil, invalid("count must be a number of requests from 1 to %d, not %.20q", journal.Size, text)
 		}
 	}
 	limit, err := c.timeout()

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	defaultSize = 1000
+	// Size is the default number of recorded requests.
+	Size    = 1000
 	maxBody     = 64 << 10 // recorded bytes of a body
 )
 
@@ -56,7 +57,7 @@ type Journal struct {
 // New returns an empty journal.
 func New(cfg Config) *Journal {
 	if cfg.Size <= 0 {
-		cfg.Size = defaultSize
+		cfg.Size = Size
 	}
 	if cfg.Memory == nil {
 		cfg.Memory = memlimit.Unlimited()
