@@ -21,7 +21,7 @@ import (
 const (
 	// Size is the default number of recorded requests.
 	Size    = 1000
-	maxBody     = 64 << 10 // recorded bytes of a body
+	maxBody = 64 << 10 // recorded bytes of a body
 )
 
 // Config configures a Journal. All fields but Size, Memory and Events are
