@@ -89,13 +89,17 @@ func TestWhatCannotBeDisputed(t *testing.T) {
 		_, refusal := engine.OpenDispute(env, tx)
 		require.NotNil(t, refusal, name)
 		assert.Equal(t, "INVALID_STATE", refusal.Code, name)
+		assert.Contains(t, refusal.Detail, "can't be disputed.", name)
 	}
 	_, refusal := engine.OpenDispute(paymentEnv(), inState(t, paymentEnv(), "pix", "paid"))
 	require.NotNil(t, refusal)
 	assert.Equal(t, "Only the live dialect has states for a dispute.", refusal.Detail)
-	for _, do := range []transition{engine.ContestDispute, engine.LoseDispute, engine.WinDispute} {
+	for what, do := range map[string]transition{
+		"contested": engine.ContestDispute, "decided for its payer": engine.LoseDispute, "decided for the merchant": engine.WinDispute,
+	} {
 		_, refusal := do(env, inState(t, env, "pix", "paid"))
 		require.NotNil(t, refusal)
+		assert.Equal(t, "A pix transaction in state paid can't be "+what+".", refusal.Detail)
 	}
 	_, refusal = refund(1)(env, inState(t, env, "pix", "med"))
 	require.NotNil(t, refusal, "the money is blocked")

@@ -562,6 +562,14 @@ func TestAPayerCancelsOneDebit(t *testing.T) {
 	}
 }
 
+func TestOnlyADebitCanBeCanceled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refusal := w.take(w.subscribe("pgct_ok"), does(subCancelDebit))
+	require.NotNil(t, refusal)
+	assert.Contains(t, refusal.Detail, "can't have a debit canceled.")
+}
+
 // A debit that the payer canceled does not use up the failures that a test has asked for.
 func TestACanceledDebitComesBeforeFailures(t *testing.T) {
 	t.Parallel()
