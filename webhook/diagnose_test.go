@@ -201,6 +201,10 @@ func diagnosisCases() map[string]diagnosisCase {
 			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "2023-11-14T22:13:20Z") },
 			webhook.CauseMalformedTimestamp, "a date", true,
 		},
+		"a date with a comma": {
+			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "Tue, 14 Nov 2023 22:13:20 GMT") },
+			webhook.CauseMalformedTimestamp, "a date", true,
+		},
 		"a word": {func(p *patient) { p.sign(diagnosedKey, "yesterday", p.body) }, webhook.CauseMalformedTimestamp, "Unix seconds", true},
 		"a later attempt's timestamp": {
 			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "1700000005") },

@@ -132,6 +132,9 @@ func TestAWaitingPaymentIsLikeAPendingOne(t *testing.T) {
 			old.Status, old.Legacy = status, &engine.LegacyPayment{}
 			assert.Equal(t, "WAITING_PAYMENT", old.LegacyStatus(), status)
 		}
+		env.Dialect &^= 1 << spec.D2 // the live dialect but for this row
+		mixed, _ := create(t, env, payment(method, ""))
+		assert.Equal(t, "pending", mixed.Status)
 		env.Dialect = spec.DocumentDialect
 		plain, _ := create(t, env, payment(method, ""))
 		assert.Equal(t, "pending", plain.Status, "the document has no such state")
