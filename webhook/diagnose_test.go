@@ -201,6 +201,9 @@ func diagnosisCases() map[string]diagnosisCase {
 			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "2023-11-14T22:13:20Z") },
 			webhook.CauseMalformedTimestamp, "a date", true,
 		},
+		"twelve digits": {
+			func(p *patient) { p.sign(diagnosedKey, "170000000000", p.body) }, webhook.CauseTimestampInFuture, "ahead", true,
+		},
 		"a date with a comma": {
 			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "Tue, 14 Nov 2023 22:13:20 GMT") },
 			webhook.CauseMalformedTimestamp, "a date", true,
