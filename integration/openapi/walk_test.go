@@ -388,6 +388,7 @@ func (w *walker) subscriptions() {
 		w.read("subscriptions", id)
 		if action == "authorize" {
 			w.advance("1h")
+			w.do("subscriptions/" + id + "/cancel-debit")
 			w.do("subscriptions/" + id + "/revoke")
 			w.read("subscriptions", id)
 		}
