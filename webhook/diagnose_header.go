@@ -108,7 +108,15 @@ func algorithmOf(size int) string {
 }
 
 func (x *examination) readTimestamps() {
-	sent := splitTimestamps(x.sent(x.v.Headers.timestamp(), "timestamp", looksLikeTime))
+	found := x.sent(x.v.Headers.timestamp(), "timestamp", looksLikeTime)
+	sent := splitTimestamps(found)
+	if len(found) > 0 && len(sent) == 0 {
+		x.found(Finding{
+			Cause:  CauseMalformedTimestamp,
+			Detail: "The timestamp is empty.",
+			Fix:    "Pass the header on as it arrived.",
+		})
+	}
 	if len(sent) > 1 {
 		x.found(Finding{
 			Cause:  CauseRepeatedHeader,

@@ -201,6 +201,7 @@ func diagnosisCases() map[string]diagnosisCase {
 			func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, "2023-11-14T22:13:20Z") },
 			webhook.CauseMalformedTimestamp, "a date", true,
 		},
+		"empty timestamp": {func(p *patient) { p.header.Set(webhook.DefaultTimestampHeader, " ") }, webhook.CauseMalformedTimestamp, "empty", false},
 		"twelve digits": {
 			func(p *patient) { p.sign(diagnosedKey, "170000000000", p.body) }, webhook.CauseTimestampInFuture, "ahead", true,
 		},
@@ -425,6 +426,7 @@ func FuzzDiagnose(f *testing.F) {
 		p := patientWith(cases[name].change)
 		f.Add(p.header.Get(webhook.DefaultTimestampHeader), p.header.Get(webhook.DefaultSignatureHeader), "X-Other", []byte(p.body), diagnosedKey, false)
 	}
+	f.Add("", "0", "0", []byte("0"), "0", true)
 	f.Add("1700000000", "", "Time", []byte(`[[{}],1.50,"\ud800"]`), "k", true)
 	f.Fuzz(func(t *testing.T, timestamp, signature, name string, body []byte, key string, sign bool) {
 		p := &patient{body: string(body), now: time.Unix(vectorTime, 0)}
