@@ -29,12 +29,11 @@ type dispatcher struct {
 	took     time.Duration    // its duration
 	full     bool             // it returned as many events as it could
 
-	ready    []readyEvent // in order
-	started  [2]int       // events passed to workers in this window and the one before
-	window   time.Time    // when this window began
-	fast     atomic.Bool  // each worker handles more than one event in two windows
-	repeated time.Time    // when an event that was not the first attempt found no worker
-	suspect  bool         // a worker handles a suspect
+	ready   []readyEvent // in order
+	started [2]int       // events passed to workers in this window and the one before
+	window  time.Time    // when this window began
+	fast    atomic.Bool  // each worker handles more than one event in two windows
+	suspect bool         // a worker handles a suspect
 
 	unsettled chan struct{} // has an element for each worker that stores an outcome and is no longer counted
 
@@ -169,13 +168,14 @@ func (d *dispatcher) end(e workerEnd) {
 	d.suspect = d.suspect && !e.suspect
 }
 
+// freeExpiries is how many expired leases of an event in a row do not count as
+// attempts.
+const freeExpiries = 2
+
 // isSuspect reports whether an event may have made more than one process crash. So
 // may those that were handled at the same time as the one that did. Each suspect is
-// handled while no other one is claimed: otherwise they would crash together, again
-// and again, until none has any attempts left.
-func (d *dispatcher) isSuspect(c *Claim) bool {
-	return c.Unfinished && c.Attempt >= min(3, d.rx.cfg.MaxAttempts)
-}
+// handled while no other one is claimed, and if its lease expires too, that counts.
+func isSuspect(c *Claim) bool { return c.Expired >= freeExpiries }
 
 // wait returns how long nothing needs to be done.
 func (d *dispatcher) wait() time.Duration {
@@ -244,9 +244,8 @@ func (d *dispatcher) claim(ctx context.Context) {
 	}()
 }
 
-// take passes claimed events to workers, and keeps some ready. An event that was
-// attempted before is not kept, or another one that makes this process crash, again
-// and again, would use up its attempts.
+// take passes claimed events to workers, and keeps some ready. A suspect is not kept:
+// another event that makes this process crash would use up its attempts.
 func (d *dispatcher) take(ctx context.Context, r claimResult) {
 	d.claiming, d.claimed, d.full = false, time.Now(), len(r.claims) == r.limit
 	d.took = d.claimed.Sub(r.began)
@@ -261,15 +260,15 @@ func (d *dispatcher) take(ctx context.Context, r claimResult) {
 	var back []*Claim
 	for _, c := range r.claims {
 		switch {
-		case d.idle > 0 && suspect == nil && d.isSuspect(c):
+		case d.idle > 0 && suspect == nil && isSuspect(c):
 			suspect = c
 			d.idle-- // until it is started
-		case d.idle > 0 && !d.isSuspect(c):
+		case d.idle > 0 && !isSuspect(c):
 			d.start(ctx, c)
-		case c.Attempt <= 1:
+		case !isSuspect(c):
 			d.ready = append(d.ready, readyEvent{c, d.claimed})
 		default:
-			back, d.repeated = append(back, c), d.claimed
+			back = append(back, c)
 		}
 	}
 	d.due = d.claimed.Add(d.rx.cfg.PollInterval)
@@ -322,7 +321,7 @@ func (d *dispatcher) windows() {
 func (d *dispatcher) ahead() int {
 	d.windows()
 	n := d.started[0] + d.started[1]
-	if n <= d.rx.cfg.Workers || time.Since(d.repeated) < readyTimeout || d.rx.cfg.Lease < 4*readyTimeout {
+	if n <= d.rx.cfg.Workers || d.rx.cfg.Lease < 4*readyTimeout {
 		return 0
 	}
 	return min(n, maxReady)
@@ -403,7 +402,7 @@ func (d *dispatcher) next(ctx context.Context, limit int) (claims []*Claim, err 
 type workerKey struct{}
 
 func (d *dispatcher) work(ctx context.Context, c *Claim) {
-	suspect := d.isSuspect(c)
+	suspect := isSuspect(c)
 	var (
 		mu       sync.Mutex
 		over     bool

@@ -29,11 +29,13 @@ type Event struct {
 
 	// The following fields are set by a [Receiver], not by [Parse].
 
-	Signed  bool   // the gateway's signature was verified
-	KeyID   string // the ID of the [SigningKey] that verified it
-	Source  Source // how the event was received
-	Attempt int    // number of the handler's attempt, from 1
-	Stale   bool   // the event is late; see [Config.HandleStale]
+	Signed bool   // the gateway's signature was verified
+	KeyID  string // the ID of the [SigningKey] that verified it
+	Source Source // how the event was received
+	// Attempt is 1 if the handler has not begun before, except when it was shut
+	// down. It counts failed attempts, and those since then whose process died.
+	Attempt int
+	Stale   bool // the event is late; see [Config.HandleStale]
 
 	// ConfirmedStatus is the resource's state according to the API when the event
 	// was accepted. It is "" for a signed event. The typed events have the whole

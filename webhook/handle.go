@@ -71,7 +71,7 @@ func (rx *Receiver) handleNow(ctx context.Context, key string, rec Record, handl
 func (rx *Receiver) handle(ctx context.Context, c *Claim) result {
 	if c.Attempt > rx.cfg.MaxAttempts {
 		r := failure(c.Record, OutcomeDead, Permanent(fmt.Errorf("webhook: gave up after %d attempts; the last one did not finish", c.Attempt-1)))
-		r.Attempt = c.Attempt
+		r.Attempt = c.begun()
 		rx.settle(ctx, c, &r, true)
 		return r
 	}
@@ -93,7 +93,7 @@ func (rx *Receiver) handleDelivered(ctx context.Context, c *Claim) result {
 // run runs the handler. After the last attempt an error is final.
 func (rx *Receiver) run(ctx context.Context, c *Claim, last bool) result {
 	r := outcome(c.Record, OutcomeHandled)
-	r.Attempt = c.Attempt
+	r.Attempt = c.begun()
 	e, err := rx.restore(c)
 	switch {
 	case err != nil:

@@ -110,7 +110,7 @@ type memoryEntry struct {
 	lease     time.Time
 	since     time.Time // of the state
 	reason    string
-	lost      bool          // the last attempt ended when its lease expired
+	expired   int           // see Claim.Expired
 	place     *list.Element // in the list of its state
 }
 
@@ -364,7 +364,7 @@ func (s *memoryStore) take(e *memoryEntry, lease time.Duration) *Claim {
 	e.token, e.lease = strconv.FormatUint(s.count, 10), s.now().Add(lease)
 	e.attempts++
 	s.enter(e, StateClaimed)
-	c := &Claim{Record: e.Record, Token: e.token, Attempt: e.attempts, Unfinished: e.lost, Age: s.now().Sub(e.arrived)}
+	c := &Claim{Record: e.Record, Token: e.token, Attempt: e.attempts, Expired: e.expired, Age: s.now().Sub(e.arrived)}
 	if m := s.latest[e.Resource]; m != nil {
 		c.Latest = m.position
 	}
@@ -403,7 +403,7 @@ func (s *memoryStore) Complete(_ context.Context, c *Claim) error {
 
 func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, reason string) error {
 	return s.claimed(c, func(e *memoryEntry) {
-		e.reason, e.lost = reason, false
+		e.reason, e.expired = reason, 0
 		s.rest(e, s.now().Add(delay))
 	})
 }
@@ -458,7 +458,10 @@ func (s *memoryStore) expire() {
 	now := s.now()
 	for _, e := range s.busy {
 		if !e.lease.After(now) {
-			e.lost = true
+			if e.expired < freeExpiries {
+				e.attempts--
+			}
+			e.expired++
 			s.rest(e, now)
 		}
 	}
@@ -573,7 +576,7 @@ func (e *memoryEntry) after(since, number int64) bool {
 
 func (s *memoryStore) Requeue(_ context.Context, keys ...string) (int, error) {
 	return s.letters(keys, func(e *memoryEntry) {
-		e.attempts, e.lost = 0, false
+		e.attempts, e.expired = 0, 0
 		s.rest(e, s.now())
 	}), nil
 }

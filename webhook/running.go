@@ -57,7 +57,7 @@ func (rs *runs) add(c *Claim) *run {
 		return nil
 	}
 	one := &run{overdue: make(chan struct{})}
-	one.Run = Run{Key: c.Key, EventID: c.EventID, Kind: c.Kind, Resource: c.Resource, Attempt: c.Attempt, Since: time.Now()}
+	one.Run = Run{Key: c.Key, EventID: c.EventID, Kind: c.Kind, Resource: c.Resource, Attempt: c.begun(), Since: time.Now()}
 	if rs.all == nil {
 		rs.all = make(map[*Claim]*run)
 	}
@@ -226,7 +226,7 @@ func (rx *Receiver) supervise(ctx context.Context, c *Claim, handle func(context
 	case <-one.overdue:
 	}
 	r := outcome(c.Record, OutcomeHung)
-	r.Attempt, r.Duration = c.Attempt, time.Since(one.Since)
+	r.Attempt, r.Duration = c.begun(), time.Since(one.Since)
 	select {
 	case rx.hungSlots <- struct{}{}:
 		r.Err = errHung
@@ -254,7 +254,7 @@ func (rx *Receiver) finish(ctx context.Context, c *Claim, handle func(context.Co
 		if !returned {
 			r = rx.protected(ctx, c.Record, func() result {
 				r := failure(c.Record, OutcomeHandled, errGoexit)
-				r.Attempt = c.Attempt
+				r.Attempt = c.begun()
 				rx.settle(ctx, c, &r, rx.cfg.Mode == Inbox && c.Attempt >= rx.cfg.MaxAttempts)
 				return r
 			})

@@ -211,18 +211,24 @@ type Claim struct {
 	Record
 
 	Token   string        // proves the claim to the store
-	Attempt int           // from 1; a claim whose lease expired counts as an attempt
+	Attempt int           // from 1
 	Latest  int64         // the greatest Position of the resource's done events
 	Age     time.Duration // time since the event was stored
 
-	// Unfinished reports that the lease of the previous attempt expired: its
-	// process died, perhaps because of this event.
-	Unfinished bool
+	// Expired is how many of the event's leases have expired since its last
+	// attempt failed: their processes died, perhaps because of this event. The
+	// first two don't count as attempts: events that are handled at the same time
+	// as the one that makes their process crash lose no attempt. The receiver
+	// handles such an event alone from then on.
+	Expired int
 
 	// Completed is set by a handler that has completed the event itself, in
 	// the transaction of its own effects.
 	Completed bool
 }
+
+// begun returns the number of the attempt, with those that did not count.
+func (c *Claim) begun() int { return c.Attempt + min(c.Expired, freeExpiries) }
 
 // Counts reports the number of events in each unfinished state.
 type Counts struct {

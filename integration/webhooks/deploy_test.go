@@ -299,7 +299,7 @@ func TestMigrateNeedsNoRightsWhenThereIsNothingToDo(t *testing.T) {
 
 		name := sqlstore.WithTable(schema + ".events")
 		s := sqlstore.New(app, d.dialect, name)
-		require.ErrorContains(t, s.Migrate(ctx), "could not be created or upgraded to version 6; run Migrate once as the owner")
+		require.ErrorContains(t, s.Migrate(ctx), "could not be created or upgraded to version 7; run Migrate once as the owner")
 		require.NoError(t, sqlstore.New(db, d.dialect, name).Migrate(ctx))
 		_, err = db.ExecContext(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+schema+".events TO "+role)
 		require.NoError(t, err)

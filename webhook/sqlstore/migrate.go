@@ -10,9 +10,10 @@ import (
 
 // schemaVersion is the version of the table. Version 1 had no metadata row,
 // version 3 added indexes on PostgreSQL, version 4 added the column trace,
-// version 5 replaced an index on PostgreSQL, and version 6 added the column
-// account and put it first in the indexes of the queues.
-const schemaVersion = 6
+// version 5 replaced an index on PostgreSQL, version 6 added the column account
+// and put it first in the indexes of the queues, and version 7 added the column
+// expired.
+const schemaVersion = 7
 
 // metaKey is the key of the metadata row; see queries.go.
 const metaKey = "store"
@@ -26,6 +27,7 @@ var addedColumns = [...]struct{ name, definition string }{
 	{"key_id", "TEXT NOT NULL DEFAULT ''"},
 	{"trace", "TEXT NOT NULL DEFAULT ''"},
 	{"account", "TEXT NOT NULL DEFAULT ''"},
+	{"expired", "{int} NOT NULL DEFAULT 0"},
 }
 
 // replacedIndexes are the indexes of earlier versions that have a successor. While

@@ -37,7 +37,7 @@ type queries struct {
 // all done events of the account: only the index "latest" applies.
 const columns = `{row}.seq, {row}.due, {row}.key, {row}.event_id, {row}.kind, {row}.resource, {row}.fact, {row}.signed, {row}.source, ` +
 	`{row}.late, {row}.position, {row}.digest, {row}.key_id, {row}.trace, {row}.body, {row}.confirmed, {row}.attempts, {now} - {row}.arrived, ` +
-	`CASE WHEN {row}.attempts > 1 AND {row}.reason = '' THEN 1 ELSE 0 END, ` +
+	`{row}.expired, ` +
 	`COALESCE((SELECT MAX(d.position) FROM {t} AS d WHERE d.resource = {row}.resource AND d.account || '' = {a} AND d.state = 3), 0)`
 
 // isFree is true if no event of the resource of row e is claimed. The subquery
@@ -71,8 +71,12 @@ const durableKey = ` RETURNING key, (SELECT ` + raiseCommit + `)`
 const ended = ` WHERE seq = ANY(ARRAY(SELECT e.seq FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS c(key, token),
 	LATERAL (SELECT r.seq FROM {t} AS r WHERE r.key = c.key AND r.token = c.token AND r.state + 0 = 2 FOR UPDATE SKIP LOCKED) AS e))` + durableKey
 
-// The changes that end a claim. A failed attempt has a reason, one whose lease expired
-// has none. A released event that is followed by another one of its resource
+// expires ends a claim whose lease has expired. The first two in a row do not count as
+// attempts; see webhook.Claim.
+const expires = `UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}, reason = '',
+			attempts = CASE WHEN expired < 2 THEN attempts - 1 ELSE attempts END, expired = expired + 1`
+
+// The changes that end a claim. A released event that is followed by another one of its resource
 // keeps its due time, and so its place; usually there is none, and the current time
 // lets other processes find the event at once (see frontier).
 const (
@@ -182,9 +186,9 @@ func newQueries(d Dialect, table, account, metaRow string) queries {
 		nextAside: sql(strings.NewReplacer("{queue}", asideWindow, "{state}", "5", "{first}", "").Replace(nextFrom)),
 		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE account = {a} AND state = 1 AND due >= ? ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
 			WHERE due <= {now}`),
-		expire: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}, reason = ''
+		expire: sql(expires + `
 			WHERE seq {in}(SELECT seq FROM {t} WHERE state = 2 AND lease > 0 AND lease >= ? AND lease <= {now}{skip}){ni}`),
-		takeBack: sql(`UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}, reason = ''
+		takeBack: sql(expires + `
 			WHERE seq {in}(SELECT b.seq FROM {t} AS b WHERE b.account = {a} AND b.resource = (SELECT resource FROM {t} WHERE key = ?)
 			AND b.state = 2 AND b.lease <= {now}{skip}){ni}{durable}`),
 
@@ -195,7 +199,7 @@ func newQueries(d Dialect, table, account, metaRow string) queries {
 		holds: sql(`SELECT COUNT(*) FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2`),
 		complete: sql(completes + `
 			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
-		retry: sql(`UPDATE {t} SET state = {rest}, token = '', since = {now}, due = {now} + ?, reason = ?
+		retry: sql(`UPDATE {t} SET state = {rest}, token = '', since = {now}, due = {now} + ?, expired = 0, reason = ?
 			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
 		bury: sql(`UPDATE {t} SET state = 4, token = '', since = {now}, reason = ?
 			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
@@ -221,7 +225,7 @@ func newQueries(d Dialect, table, account, metaRow string) queries {
 		deadLetters: sql(`SELECT key, event_id, kind, resource, attempts, reason, since, body, seq FROM {t}
 			WHERE account = {a} AND state = 4 AND (since > ? OR (since = ? AND seq > ?))
 			AND (? = '' OR kind = ?) AND (? = '' OR resource = ?) AND since >= ? ORDER BY since, seq LIMIT ?`),
-		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0 WHERE key = ? AND state + 0 = 4{durable}`),
+		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0, expired = 0 WHERE key = ? AND state + 0 = 4{durable}`),
 		discard: sql(`UPDATE {t} SET state = 3, since = {now}, position = 0, body = NULL, confirmed = NULL, reason = ''
 			WHERE key = ? AND state + 0 = 4{durable}`),
 		purge: sql(`DELETE FROM {t} WHERE seq IN

@@ -383,11 +383,11 @@ func scanClaim(rows *sql.Rows) (claimRow, error) {
 	c := &webhook.Claim{}
 	r := claimRow{claim: c}
 	var kind, source string
-	var signed, late, age, unfinished int64
+	var signed, late, age int64
 	err := rows.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
-		&late, &c.Position, &c.Digest, &c.KeyID, &c.Trace, &c.Body, &c.Confirmed, &c.Attempt, &age, &unfinished, &c.Latest)
+		&late, &c.Position, &c.Digest, &c.KeyID, &c.Trace, &c.Body, &c.Confirmed, &c.Attempt, &age, &c.Expired, &c.Latest)
 	c.Age = time.Duration(age) * time.Millisecond
-	c.Kind, c.Source, c.Signed, c.Late, c.Unfinished = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1, unfinished == 1
+	c.Kind, c.Source, c.Signed, c.Late = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1
 	return r, err
 }
 

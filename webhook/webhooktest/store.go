@@ -66,6 +66,7 @@ func storeChecks() []storeCheck {
 		{"an unhandled event does not block others", storeUnhandledBlocksNone},
 		{"a different event with a known id", storeConflict},
 		{"an expired lease", storeLeaseRunsOut},
+		{"leases that expire in a row", storeLeasesRunOut},
 		{"an extended lease", storeExtend},
 		{"an old token", storeOldToken},
 		{"positions", storePositions},
@@ -287,7 +288,7 @@ func storeRelease(c *checker, s webhook.Store) {
 	c.putNew(s, rec("e2", "tx"))
 	c.must(s.Release(context.Background(), claims[0]))
 	claims = c.nextAre(s, 10, "e1") // before the later event of its resource
-	c.that(!claims[0].Unfinished, "a released event is unfinished: its last attempt did not begin")
+	c.that(claims[0].Expired == 0, "a release counts as an expired lease")
 }
 
 func storeDeadLetters(c *checker, s webhook.Store) {
@@ -325,21 +326,54 @@ func storeLeaseRunsOut(c *checker, s webhook.Store) {
 		c.must(s.Complete(ctx, claims[0]))
 		claims = c.next(s, 10)
 	}
-	c.need(slices.Equal(eventIDs(claims), []string{"e1"}) && claims[0].Attempt == 2, "Next returned %v", eventIDs(claims))
-	c.that(claims[0].Unfinished, "an event is not unfinished although its lease expired")
+	c.need(slices.Equal(eventIDs(claims), []string{"e1"}), "Next returned %v", eventIDs(claims))
 	c.that(errors.Is(s.Complete(ctx, old), webhook.ErrClaimLost), "a process whose lease had expired completed the event")
-	c.must(s.Retry(ctx, claims[0], 0, "no database"))
-	claims = c.nextAre(s, 10, "e1")
-	c.that(!claims[0].Unfinished, "an event is unfinished although its last attempt failed")
 	c.must(s.Complete(ctx, claims[0]))
 
 	c.putNew(s, rec("e3", "tx3"))
 	_, _, err = s.Claim(ctx, "id e3", 50*time.Millisecond)
 	c.must(err)
-	c.that(soon(func() bool {
-		claim, _, err := s.Claim(ctx, "id e3", lease)
-		return err == nil && claim != nil && claim.Attempt == 2
-	}), "Claim did not take over an event whose lease had expired")
+	c.claimSoon(s, "id e3", lease)
+}
+
+// storeLeasesRunOut counts the attempts of an event whose processes die.
+func storeLeasesRunOut(c *checker, s webhook.Store) {
+	ctx := context.Background()
+	c.putNew(s, rec("e1", "tx"))
+	for expired, attempt := range []int{1, 1, 1, 2, 3} { // the first two that expire don't count
+		claim := c.claimSoon(s, "id e1", 50*time.Millisecond)
+		c.that(claim.Expired == expired && claim.Attempt == attempt, "after %d expired leases, it is attempt %d with %d",
+			expired, claim.Attempt, claim.Expired)
+	}
+	claim := c.claimSoon(s, "id e1", lease)
+	c.must(s.Release(ctx, claim))
+	claim = c.claim(s, "id e1")
+	c.that(claim.Expired == 5 && claim.Attempt == 4, "after a release, it is attempt %d with %d expired leases", claim.Attempt, claim.Expired)
+	c.must(s.Retry(ctx, claim, 0, "no database"))
+	claim = c.claim(s, "id e1")
+	c.that(claim.Expired == 0 && claim.Attempt == 5, "after a failed attempt, it is attempt %d with %d expired leases", claim.Attempt, claim.Expired)
+	c.must(s.MarkDead(ctx, claim, "no database"))
+
+	c.putNew(s, rec("e2", "tx2"))
+	c.claimSoon(s, "id e2", 50*time.Millisecond)
+	claim = c.claimSoon(s, "id e2", lease)
+	c.must(s.MarkDead(ctx, claim, "no such order"))
+	_, err := s.Requeue(ctx, "id e2")
+	c.must(err)
+	claim = c.claim(s, "id e2")
+	c.that(claim.Expired == 0 && claim.Attempt == 1, "a requeued event is at attempt %d with %d expired leases", claim.Attempt, claim.Expired)
+}
+
+// claimSoon claims an event as soon as the lease of its last claim has expired.
+func (c *checker) claimSoon(s webhook.Store, key string, lease time.Duration) (claim *webhook.Claim) {
+	c.t.Helper()
+	c.need(soon(func() (claimed bool) {
+		var err error
+		claim, _, err = s.Claim(context.Background(), key, lease)
+		c.must(err)
+		return claim != nil
+	}), "Claim did not take over %s, whose lease had expired", key)
+	return claim
 }
 
 func storeExtend(c *checker, s webhook.Store) {
