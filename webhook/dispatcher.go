@@ -361,7 +361,7 @@ func (d *dispatcher) release(ctx context.Context, claims []*Claim) {
 	var all sync.WaitGroup
 	for _, c := range claims {
 		all.Go(func() {
-			err := d.rx.guarded(ctx, "Store.Release", func() error { return d.rx.cfg.Store.Release(ctx, c) })
+			err := d.rx.guarded(ctx, "Store.Settle", func() error { return d.rx.cfg.Store.Settle(ctx, c, released) })
 			if err != nil {
 				d.rx.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook: an event could not be released", slog.String("event_id", c.EventID), errorAttr(err))
 			}

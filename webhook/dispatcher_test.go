@@ -57,19 +57,14 @@ func (s remote) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 	return s.Store.Next(ctx, limit, lease)
 }
 
-func (s remote) Complete(ctx context.Context, c *webhook.Claim) error {
+func (s remote) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
 	if err := s.wait(time.Millisecond); err != nil {
 		return err
 	}
-	return s.Store.Complete(ctx, c)
-}
-
-func (s remote) Release(ctx context.Context, c *webhook.Claim) error {
-	if err := s.wait(time.Millisecond); err != nil {
-		return err
+	if d.Released {
+		s.state.released.Add(1)
 	}
-	s.state.released.Add(1)
-	return s.Store.Release(ctx, c)
+	return s.Store.Settle(ctx, c, d)
 }
 
 func (s remote) Extend(ctx context.Context, c *webhook.Claim, lease time.Duration) error {

@@ -108,14 +108,14 @@ func (s *panickyStore) Extend(ctx context.Context, c *webhook.Claim, lease time.
 	return s.Store.Extend(ctx, c, lease)
 }
 
-func (s *panickyStore) Complete(ctx context.Context, c *webhook.Claim) error {
-	s.panicIn("Complete")
-	return s.Store.Complete(ctx, c)
+func (s *panickyStore) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
+	s.panicIn("Settle")
+	return s.Store.Settle(ctx, c, d)
 }
 
 func TestAPanicOfTheStoreIsAStoreError(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{"Put", "Next", "Extend", "Complete"} {
+	for _, method := range []string{"Put", "Next", "Extend", "Settle"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -209,26 +209,32 @@ func (rx *Receiver) settle(ctx context.Context, c *Claim, r *result, last bool) 
 func (rx *Receiver) persist(ctx context.Context, c *Claim, r *result, last bool) error {
 	var hopeless *permanentError
 	var later *retryAfterError
-	store := rx.cfg.Store
+	var d Disposition
 	switch {
 	case r.Outcome == OutcomeUnhandled:
-		return store.SetAside(ctx, c, r.family)
+		d = Disposition{State: StateUnhandled, Family: r.family}
 	case r.Err == nil:
 		return rx.complete(ctx, c)
 	case errors.Is(r.Err, ErrShutdown), errors.Is(r.Err, ErrPaused):
 		r.Outcome = OutcomeReleased
-		return store.Release(ctx, c)
+		d = released
 	case errors.As(r.Err, &hopeless) && !rx.redeliverable(r.Err), last:
 		r.Outcome = OutcomeDead
-		return store.MarkDead(ctx, c, reason(r.Err))
+		d = Disposition{State: StateDead, Reason: reason(r.Err)}
 	case errors.As(r.Err, &later):
 		r.Outcome, r.retryAfter = OutcomeFailed, later.delay
-		return store.Retry(ctx, c, later.delay, reason(r.Err))
+		d = Disposition{State: StateWaiting, Delay: later.delay, Reason: reason(r.Err)}
 	default:
 		r.Outcome = OutcomeFailed
-		return store.Retry(ctx, c, rx.backoff(ctx, c.Attempt), reason(r.Err))
+		d = Disposition{State: StateWaiting, Delay: rx.backoff(ctx, c.Attempt), Reason: reason(r.Err)}
 	}
+	return rx.cfg.Store.Settle(ctx, c, d)
 }
+
+var (
+	done     = Disposition{State: StateDone}
+	released = Disposition{State: StateWaiting, Released: true}
+)
 
 // unreadableError is the error of an event that this version can't read. It is
 // kept as a dead letter, because a later version may be able to.
@@ -251,7 +257,7 @@ func (rx *Receiver) complete(ctx context.Context, c *Claim) error {
 		return nil
 	}
 	for pause := 100 * time.Millisecond; ; pause *= 3 {
-		err := rx.cfg.Store.Complete(ctx, c)
+		err := rx.cfg.Store.Settle(ctx, c, done)
 		if err == nil || errors.Is(err, ErrClaimLost) || pause > time.Second {
 			return err
 		}

@@ -153,11 +153,11 @@ func (s *cutStore) Extend(ctx context.Context, c *webhook.Claim, lease time.Dura
 	return s.Store.Extend(ctx, c, lease)
 }
 
-func (s *cutStore) Complete(ctx context.Context, c *webhook.Claim) error {
+func (s *cutStore) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
 	if err := s.killed(); err != nil {
 		return err
 	}
-	return s.Store.Complete(ctx, c)
+	return s.Store.Settle(ctx, c, d)
 }
 
 func TestTheEventsOfAKilledProcessAreTakenOver(t *testing.T) {
@@ -490,9 +490,9 @@ type stumblingStore struct {
 
 func (s *stumblingStore) For(gateway.Account) webhook.Store { return s } // newDurable's account
 
-func (s *stumblingStore) Complete(ctx context.Context, c *webhook.Claim) error {
+func (s *stumblingStore) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
 	if s.left--; s.left >= 0 {
 		return errors.New("connection reset")
 	}
-	return s.Store.Complete(ctx, c)
+	return s.Store.Settle(ctx, c, d)
 }

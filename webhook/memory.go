@@ -388,46 +388,40 @@ func (s *memoryStore) Extend(_ context.Context, c *Claim, lease time.Duration) e
 	return s.claimed(c, func(e *memoryEntry) { e.lease = s.now().Add(lease) })
 }
 
-func (s *memoryStore) Complete(_ context.Context, c *Claim) error {
+func (s *memoryStore) Settle(_ context.Context, c *Claim, d Disposition) error {
+	if d.State == StateClaimed || d.State == 0 {
+		return fmt.Errorf("webhook: a claim can't end in state %d", d.State)
+	}
 	return s.claimed(c, func(e *memoryEntry) {
-		s.enter(e, StateDone)
-		m := s.latest[e.Resource]
-		if m == nil {
-			m = &resourceMemory{}
-			s.latest[e.Resource] = m
+		switch {
+		case d.State == StateDone:
+			s.complete(e)
+		case d.State == StateDead:
+			e.reason = d.Reason
+			s.enter(e, StateDead)
+		case d.State == StateUnhandled:
+			e.attempts--
+			e.aside, e.family = true, d.Family
+			s.rest(e, s.now())
+		case d.Released:
+			e.attempts--
+			s.rest(e, e.due)
+		default:
+			e.reason, e.expired = d.Reason, 0
+			s.rest(e, s.now().Add(d.Delay))
 		}
-		m.position, m.events = max(m.position, e.Position), m.events+1
-		e.counted = true
 	})
 }
 
-func (s *memoryStore) Retry(_ context.Context, c *Claim, delay time.Duration, reason string) error {
-	return s.claimed(c, func(e *memoryEntry) {
-		e.reason, e.expired = reason, 0
-		s.rest(e, s.now().Add(delay))
-	})
-}
-
-func (s *memoryStore) MarkDead(_ context.Context, c *Claim, reason string) error {
-	return s.claimed(c, func(e *memoryEntry) {
-		e.reason = reason
-		s.enter(e, StateDead)
-	})
-}
-
-func (s *memoryStore) Release(_ context.Context, c *Claim) error {
-	return s.claimed(c, func(e *memoryEntry) {
-		e.attempts--
-		s.rest(e, e.due)
-	})
-}
-
-func (s *memoryStore) SetAside(_ context.Context, c *Claim, family Family) error {
-	return s.claimed(c, func(e *memoryEntry) {
-		e.attempts--
-		e.aside, e.family = true, family
-		s.rest(e, s.now())
-	})
+func (s *memoryStore) complete(e *memoryEntry) {
+	s.enter(e, StateDone)
+	m := s.latest[e.Resource]
+	if m == nil {
+		m = &resourceMemory{}
+		s.latest[e.Resource] = m
+	}
+	m.position, m.events = max(m.position, e.Position), m.events+1
+	e.counted = true
 }
 
 func (s *memoryStore) Counts(context.Context) (Counts, error) {

@@ -30,7 +30,7 @@ func complete(t *testing.T, s webhook.Store, id string) {
 	c, _, err := s.Claim(t.Context(), "id "+id, time.Minute)
 	require.NoError(t, err)
 	require.NotNil(t, c)
-	require.NoError(t, s.Complete(t.Context(), c))
+	require.NoError(t, s.Settle(t.Context(), c, webhook.Disposition{State: webhook.StateDone}))
 }
 
 func TestTheMemoryStoreIsBounded(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTheMemoryStoreIsBounded(t *testing.T) {
 			require.NoError(t, err)
 			require.NotNil(t, c)
 			if id == "d" {
-				require.NoError(t, s.MarkDead(t.Context(), c, "for ever"))
+				require.NoError(t, s.Settle(t.Context(), c, webhook.Disposition{State: webhook.StateDead, Reason: "for ever"}))
 			}
 		}
 		_, err = put("e")
@@ -136,7 +136,7 @@ func TestTheMemoryStoreSurvivesAClockThatIsSetBack(t *testing.T) {
 	require.NoError(t, err)
 	failed, _, err := s.Claim(t.Context(), "id failed", time.Minute)
 	require.NoError(t, err)
-	require.NoError(t, s.Retry(t.Context(), failed, time.Minute, ""))
+	require.NoError(t, s.Settle(t.Context(), failed, webhook.Disposition{State: webhook.StateWaiting, Delay: time.Minute, Reason: ""}))
 	now = now.Add(-3 * time.Hour)
 	claims, err := s.Next(t.Context(), 10, time.Minute)
 	require.NoError(t, err)

@@ -76,23 +76,8 @@ type Store interface {
 	// claim's token is no longer valid.
 	Extend(ctx context.Context, c *Claim, lease time.Duration) error
 
-	// Complete marks the event as done and erases its body.
-	Complete(ctx context.Context, c *Claim) error
-
-	// Retry makes the event wait for the delay.
-	Retry(ctx context.Context, c *Claim, delay time.Duration, reason string) error
-
-	// MarkDead turns the event into a dead letter.
-	MarkDead(ctx context.Context, c *Claim, reason string) error
-
-	// Release makes the event wait again without counting the attempt. It keeps
-	// its place before later events of its resource.
-	Release(ctx context.Context, c *Claim) error
-
-	// SetAside makes the event unhandled and due immediately, without counting
-	// the attempt. The family is the one that its handler would be registered
-	// for, or "" if only OnOther would handle it.
-	SetAside(ctx context.Context, c *Claim, family Family) error
+	// Settle ends the claim.
+	Settle(ctx context.Context, c *Claim, d Disposition) error
 
 	// Unhandled counts the unhandled events by family and kind.
 	Unhandled(ctx context.Context) ([]UnhandledKind, error)
@@ -191,7 +176,7 @@ const (
 	StateClaimed
 	StateDone
 	StateDead
-	StateUnhandled // set aside, see [Store.SetAside]
+	StateUnhandled // set aside, see [Store]
 )
 
 // Entry is the state of an event in a store.
@@ -229,6 +214,27 @@ type Claim struct {
 
 // begun returns the number of the attempt, with those that did not count.
 func (c *Claim) begun() int { return c.Attempt + min(c.Expired, freeExpiries) }
+
+// Disposition is what becomes of an event whose claim ends.
+type Disposition struct {
+	// State is the event's new state:
+	//
+	//   - StateDone: it was handled. Its body is erased.
+	//   - StateWaiting: the attempt failed, or was Released.
+	//   - StateDead: it is a dead letter.
+	//   - StateUnhandled: it is set aside, due immediately, and the attempt is not
+	//     counted.
+	State State
+
+	// Released means that the handler did not finish, or did not begin, for a reason
+	// that is not the event's. The attempt is not counted, and the event keeps its
+	// place before later ones of its resource.
+	Released bool
+
+	Delay  time.Duration // until a failed attempt is repeated
+	Reason string        // of a failed attempt or a dead letter
+	Family Family        // of a missing handler; "" if only OnOther would handle the event
+}
 
 // Counts reports the number of events in each unfinished state.
 type Counts struct {

@@ -281,8 +281,8 @@ func TestPurgeLeavesOtherAccountsAlone(t *testing.T) {
 		stores := []*sqlstore.Store{view(base, brazil.account), view(base, mexico.account)}
 		for _, s := range stores {
 			for id, settle := range map[string]func(*webhook.Claim) error{
-				"done":      func(c *webhook.Claim) error { return s.Complete(ctx, c) },
-				"unhandled": func(c *webhook.Claim) error { return s.SetAside(ctx, c, webhook.FamilyTransaction) },
+				"done":      func(c *webhook.Claim) error { return s.Settle(ctx, c, done) },
+				"unhandled": func(c *webhook.Claim) error { return s.Settle(ctx, c, aside(webhook.FamilyTransaction)) },
 			} {
 				_, err := s.Put(ctx, record(id, id))
 				require.NoError(t, err)
@@ -313,7 +313,7 @@ func TestAnInvalidAccountNameIsReported(t *testing.T) {
 		one := s.For(gateway.Account{Name: name})
 		_, err := one.Put(t.Context(), record("e1", "tx"))
 		require.ErrorContains(t, err, "sqlstore: the account", name)
-		require.Error(t, one.Complete(t.Context(), &webhook.Claim{}), name)
+		require.Error(t, one.Settle(t.Context(), &webhook.Claim{}, done), name)
 	}
 }
 

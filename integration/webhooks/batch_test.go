@@ -97,7 +97,7 @@ func TestALockedRowDelaysOnlyItsEvent(t *testing.T) {
 	completed := make(chan string, events)
 	for _, c := range claims {
 		go func() {
-			assert.NoError(t, store.Complete(t.Context(), c), c.EventID)
+			assert.NoError(t, store.Settle(t.Context(), c, done), c.EventID)
 			completed <- c.EventID
 		}()
 	}

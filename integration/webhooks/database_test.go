@@ -10,7 +10,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -86,4 +88,19 @@ func (c *connections) open(t *testing.T, dsn string) *sql.DB {
 	}))
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// What becomes of claimed events.
+var (
+	done     = webhook.Disposition{State: webhook.StateDone}
+	released = webhook.Disposition{State: webhook.StateWaiting, Released: true}
+	dead     = webhook.Disposition{State: webhook.StateDead}
+)
+
+func retry(delay time.Duration, reason string) webhook.Disposition {
+	return webhook.Disposition{State: webhook.StateWaiting, Delay: delay, Reason: reason}
+}
+
+func aside(f webhook.Family) webhook.Disposition {
+	return webhook.Disposition{State: webhook.StateUnhandled, Family: f}
 }

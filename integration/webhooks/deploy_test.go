@@ -191,7 +191,7 @@ func TestTheFirstReleaseLeavesUnhandledEventsAlone(t *testing.T) {
 		require.NoError(t, err)
 		c, _, err := s.Claim(ctx, "id e1", time.Minute)
 		require.NoError(t, err)
-		require.NoError(t, s.SetAside(ctx, c, webhook.FamilyTransaction))
+		require.NoError(t, s.Settle(ctx, c, aside(webhook.FamilyTransaction)))
 		now := time.Now().Add(time.Hour).UnixMilli()
 		for _, takes := range []string{"state = 1 AND due <= $1", "state = 2 AND lease <= $1", "state = 3 AND since < $1", "state = 4 AND since < $1"} {
 			var n int
@@ -253,8 +253,8 @@ func TestAClockThatWasSetBackDelaysNothing(t *testing.T) {
 			return c
 		}
 		claim("leased", 300*time.Millisecond)
-		require.NoError(t, before.Retry(ctx, claim("failed", time.Minute), 300*time.Millisecond, "no database"))
-		require.NoError(t, before.SetAside(ctx, claim("aside", time.Minute), webhook.FamilyTransaction))
+		require.NoError(t, before.Settle(ctx, claim("failed", time.Minute), retry(300*time.Millisecond, "no database")))
+		require.NoError(t, before.Settle(ctx, claim("aside", time.Minute), aside(webhook.FamilyTransaction)))
 		age(t, db, before, -3*time.Hour) // what was written then is in the future now
 
 		after := sqlstore.New(db, d.dialect, sqlstore.WithTable(before.Table()))

@@ -40,13 +40,13 @@ func TestTheNextEventOfAResourceIsFoundHoweverLongTheFirstTook(t *testing.T) {
 		passed(t, s)
 		_, err = s.Put(ctx, record("e4", "tx"))
 		require.NoError(t, err)
-		require.NoError(t, s.Complete(ctx, slow[0]))
+		require.NoError(t, s.Settle(ctx, slow[0], done))
 		for _, id := range []string{"e2", "e3", "e4"} {
 			claims, err := s.Next(ctx, 10, time.Minute)
 			require.NoError(t, err)
 			require.Len(t, claims, 1)
 			assert.Equal(t, id, claims[0].EventID)
-			require.NoError(t, s.Complete(ctx, claims[0]))
+			require.NoError(t, s.Settle(ctx, claims[0], done))
 		}
 	})
 }

@@ -286,7 +286,7 @@ func claimCheaply(t *testing.T, s *sqlstore.Store, p *plans) (most int) {
 		}
 		most = max(most, buffers)
 		for _, c := range claims {
-			require.NoError(t, s.Complete(t.Context(), c))
+			require.NoError(t, s.Settle(t.Context(), c, done))
 			if buffers, worst = p.take(); !swept(buffers, worst) {
 				require.Less(t, buffers, 200, "buffers of a Complete:\n%s", worst)
 			}

@@ -106,9 +106,9 @@ func TestPurgeDeletesOldHandledEvents(t *testing.T) {
 			require.NoError(t, err)
 		}
 		for id, settle := range map[string]func(*webhook.Claim) error{
-			"done":      func(c *webhook.Claim) error { return s.Complete(ctx, c) },
-			"unhandled": func(c *webhook.Claim) error { return s.SetAside(ctx, c, webhook.FamilyTransaction) },
-			"dead":      func(c *webhook.Claim) error { return s.MarkDead(ctx, c, "") },
+			"done":      func(c *webhook.Claim) error { return s.Settle(ctx, c, done) },
+			"unhandled": func(c *webhook.Claim) error { return s.Settle(ctx, c, aside(webhook.FamilyTransaction)) },
+			"dead":      func(c *webhook.Claim) error { return s.Settle(ctx, c, dead) },
 			"claimed":   func(*webhook.Claim) error { return nil },
 		} {
 			c, _, err := s.Claim(ctx, "id "+id, time.Minute)
@@ -205,7 +205,7 @@ func TestHandleTxOfALostClaimWritesNothing(t *testing.T) {
 		webhook.OnOther(rx, func(ctx context.Context, e *webhook.Event) error {
 			// The process was asleep for longer than its lease.
 			claim, _ := webhook.ClaimFromContext(ctx)
-			require.NoError(t, s.Release(ctx, claim))
+			require.NoError(t, s.Settle(ctx, claim, released))
 			return effect(ctx, e)
 		})
 		body := record("e1", "tx_1").Body

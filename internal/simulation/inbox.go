@@ -60,38 +60,17 @@ func (s *inbox) Claim(ctx context.Context, _ string, lease time.Duration) (*webh
 	return claims[0], webhook.Entry{}, nil
 }
 
-// Complete marks an event as done.
-func (s *inbox) Complete(ctx context.Context, c *webhook.Claim) error {
-	if s.p.mayCrash("before completing " + string(c.Kind) + " of " + c.Resource) {
+// Settle ends the claim of an event.
+func (s *inbox) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
+	switch {
+	case d.State == webhook.StateDone && s.p.mayCrash("before completing "+string(c.Kind)+" of "+c.Resource), s.p.crashed:
 		return errCrashed
+	case d.State == webhook.StateDead:
+		s.p.m.w.note(s.p.name(), "%s of %s is a dead letter: %s", c.Kind, c.Resource, d.Reason)
+	case d.State == webhook.StateWaiting && !d.Released:
+		s.p.m.w.note(s.p.name(), "%s of %s fails: %s", c.Kind, c.Resource, d.Reason)
 	}
-	return s.Store.Complete(ctx, c)
-}
-
-// Retry schedules an event for another attempt.
-func (s *inbox) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
-	if s.p.crashed {
-		return errCrashed
-	}
-	s.p.m.w.note(s.p.name(), "%s of %s fails: %s", c.Kind, c.Resource, reason)
-	return s.Store.Retry(ctx, c, delay, reason)
-}
-
-// MarkDead turns an event into a dead letter.
-func (s *inbox) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
-	if s.p.crashed {
-		return errCrashed
-	}
-	s.p.m.w.note(s.p.name(), "%s of %s is a dead letter: %s", c.Kind, c.Resource, reason)
-	return s.Store.MarkDead(ctx, c, reason)
-}
-
-// Release releases the claim of an event.
-func (s *inbox) Release(ctx context.Context, c *webhook.Claim) error {
-	if s.p.crashed {
-		return errCrashed
-	}
-	return s.Store.Release(ctx, c)
+	return s.Store.Settle(ctx, c, d)
 }
 
 // effect writes to the books and completes the event in one transaction, as
@@ -107,7 +86,7 @@ func (p *process) effect(ctx context.Context, o *order, what string, change func
 	if p.mayCrash("before " + o.ref + ": " + what) {
 		return errCrashed
 	}
-	if err := p.m.store.Complete(ctx, claim); err != nil {
+	if err := p.m.store.Settle(ctx, claim, webhook.Disposition{State: webhook.StateDone}); err != nil {
 		return err
 	}
 	change(p.m.db)

@@ -77,11 +77,7 @@ func (s *Store) letters(ctx context.Context, query string, keys []string) (int, 
 	return n, nil
 }
 
-// SetAside implements [webhook.Store].
-func (s *Store) SetAside(ctx context.Context, c *webhook.Claim, family webhook.Family) error {
-	return s.settle(ctx, s.shared.q.setAside, c, string(family)+"\n"+string(c.Kind))
-}
-
+// fromAside reads a value of the column aside; see Settle.
 func fromAside(text string) (webhook.Family, webhook.Kind) {
 	family, kind, _ := strings.Cut(text, "\n")
 	return webhook.Family(family), webhook.Kind(kind)

@@ -411,24 +411,23 @@ func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duratio
 	return nil
 }
 
-// Complete implements [webhook.Store].
-func (s *Store) Complete(ctx context.Context, c *webhook.Claim) error {
-	return s.end(ctx, s.shared.completed, c)
-}
-
-// Retry implements [webhook.Store].
-func (s *Store) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
-	return s.settle(ctx, s.shared.q.retry, c, delay.Milliseconds(), text(reason))
-}
-
-// MarkDead implements [webhook.Store].
-func (s *Store) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
-	return s.settle(ctx, s.shared.q.bury, c, text(reason))
-}
-
-// Release implements [webhook.Store].
-func (s *Store) Release(ctx context.Context, c *webhook.Claim) error {
-	return s.end(ctx, s.shared.released, c)
+// Settle implements [webhook.Store].
+func (s *Store) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
+	q := &s.shared.q
+	switch {
+	case d.State == webhook.StateDone:
+		return s.end(ctx, s.shared.completed, c)
+	case d.State == webhook.StateDead:
+		return s.settle(ctx, q.bury, c, text(d.Reason))
+	case d.State == webhook.StateUnhandled:
+		return s.settle(ctx, q.setAside, c, string(d.Family)+"\n"+string(c.Kind))
+	case d.State == webhook.StateWaiting && d.Released:
+		return s.end(ctx, s.shared.released, c)
+	case d.State == webhook.StateWaiting:
+		return s.settle(ctx, q.retry, c, d.Delay.Milliseconds(), text(d.Reason))
+	default:
+		return fmt.Errorf("sqlstore: a claim can't end in state %d", d.State)
+	}
 }
 
 // end ends a claim together with others.

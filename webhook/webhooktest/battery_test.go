@@ -318,8 +318,8 @@ type generous struct{ webhook.Store }
 
 func (s *generous) For(a gateway.Account) webhook.Store { return &generous{s.Store.For(a)} }
 
-func (s *generous) Complete(ctx context.Context, c *webhook.Claim) error {
-	_ = s.Store.Complete(ctx, c)
+func (s *generous) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
+	_ = s.Store.Settle(ctx, c, d)
 	return nil
 }
 

@@ -174,7 +174,7 @@ func storePutAndClaim(c *checker, s webhook.Store) {
 	c.putNew(s, rec("e1", "tx"))
 	claim := c.claim(s, "id e1")
 	c.refused(s, "id e1", webhook.StateClaimed)
-	c.must(s.Complete(context.Background(), claim))
+	c.must(s.Settle(context.Background(), claim, done))
 	c.refused(s, "id e1", webhook.StateDone)
 	e := c.put(s, rec("e1", "tx"))
 	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDone}, "Put of a done event returned %+v", e)
@@ -221,7 +221,7 @@ func storeOneOfAResource(c *checker, s webhook.Store) {
 	first := c.claim(s, "id e1")
 	c.refused(s, "id e2", webhook.StateWaiting)
 	c.nextAre(s, 10, "e3")
-	c.must(s.Complete(context.Background(), first))
+	c.must(s.Settle(context.Background(), first, done))
 	c.nextAre(s, 10, "e2")
 }
 
@@ -230,7 +230,7 @@ func storeNextInOrder(c *checker, s webhook.Store) {
 		c.putNew(s, rec(fmt.Sprintf("e%02d", i), fmt.Sprintf("tx%d", i/2)))
 	}
 	claims := c.nextAre(s, 3, "e00", "e02", "e04")
-	c.must(s.Complete(context.Background(), claims[1]))
+	c.must(s.Settle(context.Background(), claims[1], done))
 	c.nextAre(s, 2, "e03", "e06")
 	c.that(len(c.next(s, 100)) == 6, "want one event of each of the 6 remaining resources")
 	c.that(len(c.next(s, 100)) == 0, "an event was claimed twice")
@@ -248,16 +248,16 @@ func storeLongQueue(c *checker, s webhook.Store) {
 func storeRetry(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"))
-	c.must(s.Retry(ctx, c.claim(s, "id e1"), time.Hour, "no database"))
+	c.must(s.Settle(ctx, c.claim(s, "id e1"), retry(time.Hour, "no database")))
 	claims := c.nextAre(s, 10, "e2")
-	c.must(s.Complete(ctx, claims[0]))
+	c.must(s.Settle(ctx, claims[0], done))
 	c.putNew(s, rec("e3", "tx3"))
-	c.must(s.Retry(ctx, c.claim(s, "id e3"), 0, ""))
+	c.must(s.Settle(ctx, c.claim(s, "id e3"), retry(0, "")))
 	again := c.claim(s, "id e3")
 	c.that(again.Attempt == 2, "attempt %d, want 2", again.Attempt)
 	c.that(len(again.Body) > 0, "the body is missing")
 	c.that(again.Age >= 0 && again.Age < time.Minute, "age %v of a new event", again.Age)
-	c.must(s.Retry(ctx, again, 0, ""))
+	c.must(s.Settle(ctx, again, retry(0, "")))
 	c.need(len(c.next(s, 10)) == 1, "an event that is due was not returned")
 }
 
@@ -265,7 +265,7 @@ func storeRetry(c *checker, s webhook.Store) {
 func storeBackoff(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "tx"))
-	c.must(s.Retry(ctx, c.claim(s, "id e1"), time.Hour, "no database"))
+	c.must(s.Settle(ctx, c.claim(s, "id e1"), retry(time.Hour, "no database")))
 	for range 3 {
 		claim, entry, err := s.Claim(ctx, "id e1", lease)
 		c.must(err)
@@ -280,13 +280,30 @@ func storeBackoff(c *checker, s webhook.Store) {
 // shortly after the start.
 func soonAfter(d, span time.Duration) bool { return d <= span && d > span-time.Minute }
 
+var (
+	done     = webhook.Disposition{State: webhook.StateDone}
+	released = webhook.Disposition{State: webhook.StateWaiting, Released: true}
+)
+
+func retry(delay time.Duration, reason string) webhook.Disposition {
+	return webhook.Disposition{State: webhook.StateWaiting, Delay: delay, Reason: reason}
+}
+
+func dead(reason string) webhook.Disposition {
+	return webhook.Disposition{State: webhook.StateDead, Reason: reason}
+}
+
+func aside(f webhook.Family) webhook.Disposition {
+	return webhook.Disposition{State: webhook.StateUnhandled, Family: f}
+}
+
 func storeRelease(c *checker, s webhook.Store) {
 	c.putNew(s, rec("e1", "tx"))
-	c.must(s.Release(context.Background(), c.claim(s, "id e1")))
+	c.must(s.Settle(context.Background(), c.claim(s, "id e1"), released))
 	claims := c.next(s, 1)
 	c.need(len(claims) == 1 && claims[0].Attempt == 1, "a released event is due and its attempt not counted: %v", claims)
 	c.putNew(s, rec("e2", "tx"))
-	c.must(s.Release(context.Background(), claims[0]))
+	c.must(s.Settle(context.Background(), claims[0], released))
 	claims = c.nextAre(s, 10, "e1") // before the later event of its resource
 	c.that(claims[0].Expired == 0, "a release counts as an expired lease")
 }
@@ -294,12 +311,12 @@ func storeRelease(c *checker, s webhook.Store) {
 func storeDeadLetters(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "tx"), rec("e2", "tx"))
-	c.must(s.MarkDead(ctx, c.claim(s, "id e1"), "no such order"))
+	c.must(s.Settle(ctx, c.claim(s, "id e1"), dead("no such order")))
 	c.refused(s, "id e1", webhook.StateDead)
 	e := c.put(s, rec("e1", "tx"))
 	c.that(e == webhook.Entry{Key: "id e1", State: webhook.StateDead}, "Put of a dead letter returned %+v", e)
 	claims := c.nextAre(s, 10, "e2")
-	c.must(s.MarkDead(ctx, claims[0], "either"))
+	c.must(s.Settle(ctx, claims[0], dead("either")))
 
 	dead, err := s.DeadLetters(ctx, webhook.DeadLetterQuery{Limit: 1})
 	c.must(err)
@@ -323,12 +340,12 @@ func storeLeaseRunsOut(c *checker, s webhook.Store) {
 	c.need(soon(func() bool { claims = c.next(s, 10); return len(claims) > 0 }), "the event of a dead process was not claimed again after its lease")
 	c.need(len(claims) == 1, "two events of one resource are claimed: %v", eventIDs(claims))
 	if claims[0].EventID == "e2" { // either may be claimed first
-		c.must(s.Complete(ctx, claims[0]))
+		c.must(s.Settle(ctx, claims[0], done))
 		claims = c.next(s, 10)
 	}
 	c.need(slices.Equal(eventIDs(claims), []string{"e1"}), "Next returned %v", eventIDs(claims))
-	c.that(errors.Is(s.Complete(ctx, old), webhook.ErrClaimLost), "a process whose lease had expired completed the event")
-	c.must(s.Complete(ctx, claims[0]))
+	c.that(errors.Is(s.Settle(ctx, old, done), webhook.ErrClaimLost), "a process whose lease had expired completed the event")
+	c.must(s.Settle(ctx, claims[0], done))
 
 	c.putNew(s, rec("e3", "tx3"))
 	_, _, err = s.Claim(ctx, "id e3", 50*time.Millisecond)
@@ -346,18 +363,18 @@ func storeLeasesRunOut(c *checker, s webhook.Store) {
 			expired, claim.Attempt, claim.Expired)
 	}
 	claim := c.claimSoon(s, "id e1", lease)
-	c.must(s.Release(ctx, claim))
+	c.must(s.Settle(ctx, claim, released))
 	claim = c.claim(s, "id e1")
 	c.that(claim.Expired == 5 && claim.Attempt == 4, "after a release, it is attempt %d with %d expired leases", claim.Attempt, claim.Expired)
-	c.must(s.Retry(ctx, claim, 0, "no database"))
+	c.must(s.Settle(ctx, claim, retry(0, "no database")))
 	claim = c.claim(s, "id e1")
 	c.that(claim.Expired == 0 && claim.Attempt == 5, "after a failed attempt, it is attempt %d with %d expired leases", claim.Attempt, claim.Expired)
-	c.must(s.MarkDead(ctx, claim, "no database"))
+	c.must(s.Settle(ctx, claim, dead("no database")))
 
 	c.putNew(s, rec("e2", "tx2"))
 	c.claimSoon(s, "id e2", 50*time.Millisecond)
 	claim = c.claimSoon(s, "id e2", lease)
-	c.must(s.MarkDead(ctx, claim, "no such order"))
+	c.must(s.Settle(ctx, claim, dead("no such order")))
 	_, err := s.Requeue(ctx, "id e2")
 	c.must(err)
 	claim = c.claim(s, "id e2")
@@ -384,7 +401,7 @@ func storeExtend(c *checker, s webhook.Store) {
 	c.must(s.Extend(ctx, claim, lease))
 	<-time.After(1200 * time.Millisecond)
 	c.that(len(c.next(s, 10)) == 0, "an extended lease expired too early")
-	c.must(s.Complete(ctx, claim))
+	c.must(s.Settle(ctx, claim, done))
 	c.that(errors.Is(s.Extend(ctx, claim, lease), webhook.ErrClaimLost), "Extend of a done event did not return ErrClaimLost")
 }
 
@@ -392,21 +409,21 @@ func storeOldToken(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "tx"))
 	old := c.claim(s, "id e1")
-	c.must(s.Release(ctx, old))
+	c.must(s.Settle(ctx, old, released))
 	now := c.claim(s, "id e1")
 	c.that(now.Token != old.Token, "two claims have the same token")
 	for name, do := range map[string]func() error{
-		"Extend":   func() error { return s.Extend(ctx, old, lease) },
-		"Complete": func() error { return s.Complete(ctx, old) },
-		"Retry":    func() error { return s.Retry(ctx, old, 0, "") },
-		"MarkDead": func() error { return s.MarkDead(ctx, old, "") },
-		"Release":  func() error { return s.Release(ctx, old) },
+		"Extend":           func() error { return s.Extend(ctx, old, lease) },
+		"Settle, done":     func() error { return s.Settle(ctx, old, done) },
+		"Settle, failed":   func() error { return s.Settle(ctx, old, retry(0, "")) },
+		"Settle, dead":     func() error { return s.Settle(ctx, old, dead("")) },
+		"Settle, released": func() error { return s.Settle(ctx, old, released) },
 	} {
 		err := do()
 		c.that(errors.Is(err, webhook.ErrClaimLost), "%s with an old token returned %v", name, err)
 	}
-	c.must(s.Complete(ctx, now))
-	c.that(errors.Is(s.Retry(ctx, now, 0, ""), webhook.ErrClaimLost), "Retry of a done event did not return ErrClaimLost")
+	c.must(s.Settle(ctx, now, done))
+	c.that(errors.Is(s.Settle(ctx, now, retry(0, "")), webhook.ErrClaimLost), "Settle of a done event did not return ErrClaimLost")
 }
 
 func storePositions(c *checker, s webhook.Store) {
@@ -418,10 +435,10 @@ func storePositions(c *checker, s webhook.Store) {
 	}
 	first := c.claim(s, "id e0")
 	c.that(first.Latest == 0, "latest %d, want 0", first.Latest)
-	c.must(s.Complete(ctx, first))
+	c.must(s.Settle(ctx, first, done))
 	second := c.claim(s, "id e1")
 	c.that(second.Latest == 3, "latest %d, want 3", second.Latest)
-	c.must(s.MarkDead(ctx, second, ""))
+	c.must(s.Settle(ctx, second, dead("")))
 	other := rec("e9", "other")
 	c.putNew(s, other)
 	c.that(c.claim(s, "id e9").Latest == 0, "Latest counts the position of another resource")
@@ -432,8 +449,8 @@ func storePositions(c *checker, s webhook.Store) {
 func storeCounts(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.putNew(s, rec("e1", "a"), rec("e2", "b"), rec("e3", "c"), rec("e4", "d"))
-	c.must(s.Complete(ctx, c.claim(s, "id e1")))
-	c.must(s.MarkDead(ctx, c.claim(s, "id e2"), ""))
+	c.must(s.Settle(ctx, c.claim(s, "id e1"), done))
+	c.must(s.Settle(ctx, c.claim(s, "id e2"), dead("")))
 	c.claim(s, "id e3")
 	n, err := s.Counts(ctx)
 	c.must(err)
@@ -453,7 +470,7 @@ func storeOddTexts(c *checker, s webhook.Store) {
 	c.putNew(s, r)
 	claim := c.claim(s, r.Key)
 	c.that(claim.EventID == r.EventID && claim.Resource == r.Resource, "the claim has the record %+v, want %+v", claim.Record, r)
-	c.must(s.MarkDead(ctx, claim, "a \x00 and \xff"))
+	c.must(s.Settle(ctx, claim, dead("a \x00 and \xff")))
 	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "the dead letter is missing")
 }
 
@@ -467,7 +484,7 @@ func storeFacts(c *checker, s webhook.Store) {
 	c.putNew(s, confirmedFact("e1", "f"))
 	c.putKnown(s, confirmedFact("e2", "f"), "fact f", webhook.StateWaiting)
 	c.putNew(s, confirmedFact("e1", "g")) // an unverified id must be ignored
-	c.must(s.Complete(context.Background(), c.claim(s, "fact f")))
+	c.must(s.Settle(context.Background(), c.claim(s, "fact f"), done))
 	c.putKnown(s, confirmedFact("e3", "f"), "fact f", webhook.StateDone)
 }
 
@@ -476,7 +493,7 @@ func storeConfirmedAfterSigned(c *checker, s webhook.Store) {
 	c.putKnown(s, confirmedFact("e1", "f"), "id e1", webhook.StateWaiting)
 	c.putKnown(s, confirmedFact("forged", "f"), "id e1", webhook.StateWaiting)
 	c.putKnown(s, confirmedFact("e1", "later state"), "id e1", webhook.StateWaiting)
-	c.must(s.Complete(context.Background(), c.claim(s, "id e1")))
+	c.must(s.Settle(context.Background(), c.claim(s, "id e1"), done))
 	c.putKnown(s, confirmedFact("forged", "f"), "id e1", webhook.StateDone)
 	c.that(len(c.next(s, 10)) == 0, "an event was claimed again under another key")
 }
@@ -490,11 +507,11 @@ func storeSignedAfterConfirmed(c *checker, s webhook.Store) {
 	c.putKnown(s, confirmedFact("again", "f"), "fact f", webhook.StateWaiting)
 	claims := c.next(s, 10)
 	c.need(len(claims) == 1 && claims[0].Key == "fact f", "Next returned %v", claims)
-	c.must(s.Complete(ctx, claims[0]))
+	c.must(s.Settle(ctx, claims[0], done))
 	c.putKnown(s, signedFact("e1", "f"), "fact f", webhook.StateDone)
 	claims = c.next(s, 10)
 	c.need(len(claims) == 1 && claims[0].Key == "id e2", "Next returned %v", claims)
-	c.must(s.Complete(ctx, claims[0]))
+	c.must(s.Settle(ctx, claims[0], done))
 	c.that(len(c.next(s, 10)) == 0, "the matched signed event was claimed too")
 	c.putKnown(s, signedFact("e2", "f"), "id e2", webhook.StateDone)
 }
@@ -529,7 +546,7 @@ func storeConcurrentFacts(c *checker, s webhook.Store) {
 		all.Wait()
 		claims := c.next(s, 10)
 		c.need(len(claims) == 1, "%d events of one fact were claimed, want 1", len(claims))
-		c.must(s.Complete(ctx, claims[0]))
+		c.must(s.Settle(ctx, claims[0], done))
 		c.need(len(c.next(s, 10)) == 0, "a second event of one fact was claimed")
 	}
 }
@@ -541,7 +558,7 @@ func storeConcurrentClaims(c *checker, s webhook.Store) {
 		c.putNew(s, rec(fmt.Sprintf("e%03d", i), fmt.Sprintf("tx%d", i%resources)))
 	}
 	var mu sync.Mutex
-	claimed, busy, done := map[string]int{}, map[string]bool{}, 0
+	claimed, busy, handled := map[string]int{}, map[string]bool{}, 0
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
@@ -557,7 +574,7 @@ func storeConcurrentClaims(c *checker, s webhook.Store) {
 					c.that(!busy[cl.Resource], "two events of %s are claimed at once", cl.Resource)
 					busy[cl.Resource] = true
 				}
-				over := done == events
+				over := handled == events
 				mu.Unlock()
 				if over {
 					return
@@ -565,10 +582,10 @@ func storeConcurrentClaims(c *checker, s webhook.Store) {
 				for _, cl := range claims {
 					mu.Lock()
 					busy[cl.Resource] = false
-					done++
+					handled++
 					mu.Unlock()
-					err := s.Complete(ctx, cl)
-					c.that(err == nil, "Complete returned %v", err)
+					err := s.Settle(ctx, cl, done)
+					c.that(err == nil, "Settle returned %v", err)
 				}
 			}
 		})

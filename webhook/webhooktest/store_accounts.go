@@ -44,14 +44,14 @@ func storeAccountsAreIsolated(c *checker, s webhook.Store) {
 
 	held := c.nextAre(a, 9, "e1")
 	mine := c.nextAre(b, 9, "e1", "e2") // the same resource is busy in the other account only
-	c.must(a.Complete(ctx, held[0]))
+	c.must(a.Settle(ctx, held[0], done))
 	c.need(mine[0].Latest == 0, "Latest is the position of another account's event: %d", mine[0].Latest)
 	c.must(b.Extend(ctx, mine[0], lease))
 	c.counts(a, webhook.Counts{})
 	c.counts(b, webhook.Counts{Claimed: 2})
 
-	c.must(b.MarkDead(ctx, mine[0], "no such order"))
-	c.must(b.SetAside(ctx, mine[1], webhook.FamilyTransaction))
+	c.must(b.Settle(ctx, mine[0], dead("no such order")))
+	c.must(b.Settle(ctx, mine[1], aside(webhook.FamilyTransaction)))
 	c.need(len(c.letters(a, webhook.DeadLetterQuery{})) == 0, "DeadLetters returned one of another account")
 	c.need(len(c.letters(b, webhook.DeadLetterQuery{})) == 1, "DeadLetters does not return the account's own")
 	for name, change := range map[string]func(context.Context, ...string) (int, error){"Requeue": a.Requeue, "Discard": a.Discard} {

@@ -78,18 +78,18 @@ func storeConcurrentEndings(c *checker, s webhook.Store) {
 	for i, cl := range claims {
 		old := *cl
 		old.Token = "old" + cl.Token
-		end := s.Complete
+		end := done
 		if i%3 == 0 {
-			end = s.Release
+			end = released
 		}
 		if i%3 == 1 { // another process has the claim with this token
 			all.Go(func() {
-				err := end(context.Background(), &old)
+				err := s.Settle(context.Background(), &old, end)
 				c.that(errors.Is(err, webhook.ErrClaimLost), "with an old token it returned %v", err)
 			})
 		}
 		all.Go(func() {
-			err := end(context.Background(), cl)
+			err := s.Settle(context.Background(), cl, end)
 			c.that(err == nil, "with a valid claim it returned %v", err)
 		})
 	}

@@ -28,7 +28,7 @@ func letterIDs(dead []webhook.DeadLetter) []string {
 func (c *checker) makeDead(s webhook.Store, r webhook.Record) {
 	c.t.Helper()
 	c.putNew(s, r)
-	c.must(s.MarkDead(context.Background(), c.claim(s, r.Key), "no such order"))
+	c.must(s.Settle(context.Background(), c.claim(s, r.Key), dead("no such order")))
 }
 
 func storePages(c *checker, s webhook.Store) {
@@ -131,7 +131,7 @@ func storeConflict(c *checker, s webhook.Store) {
 	expect(unknown, false, "while it waits")
 	claim := c.claim(s, "id e1")
 	c.that(claim.Digest == "one", "the digest is %q", claim.Digest)
-	c.must(s.Complete(context.Background(), claim))
+	c.must(s.Settle(context.Background(), claim, done))
 	expect(first, false, "when it is done")
 	expect(other, true, "when it is done")
 }
@@ -152,7 +152,7 @@ func (c *checker) nextUnhandled(s webhook.Store, limit int, kinds ...webhook.Kin
 func (c *checker) setAside(s webhook.Store, r webhook.Record) {
 	c.t.Helper()
 	c.putNew(s, r)
-	c.must(s.SetAside(context.Background(), c.claim(s, r.Key), webhook.FamilyTransaction))
+	c.must(s.Settle(context.Background(), c.claim(s, r.Key), aside(webhook.FamilyTransaction)))
 }
 
 func storeUnhandled(c *checker, s webhook.Store) {
@@ -179,7 +179,7 @@ func storeUnhandled(c *checker, s webhook.Store) {
 	claims := c.nextUnhandled(s, 10, webhook.TransactionRefunded, webhook.TransactionPending)
 	c.need(slices.Equal(eventIDs(claims), []string{"e3"}), "NextUnhandled returned %v, want e3", eventIDs(claims))
 	c.that(claims[0].Attempt == 1 && len(claims[0].Body) > 0, "an event set aside must start at attempt 1 with its body: %+v", claims[0])
-	c.must(s.Complete(ctx, claims[0]))
+	c.must(s.Settle(ctx, claims[0], done))
 	c.putKnown(s, refund, "id e3", webhook.StateDone)
 	c.that(len(c.nextUnhandled(s, 1, webhook.TransactionPaid)) == 1, "want 1 claim")
 	c.that(len(c.nextUnhandled(s, 9, webhook.TransactionPaid)) == 1, "the remaining event was not claimed")
@@ -190,14 +190,14 @@ func storeUnhandledQueue(c *checker, s webhook.Store) {
 	ctx := context.Background()
 	c.setAside(s, rec("e1", "tx1"))
 	claim := c.claim(s, "id e1") // by a delivery to a process that has a handler
-	c.must(s.Retry(ctx, claim, 0, "no database"))
+	c.must(s.Settle(ctx, claim, retry(0, "no database")))
 	c.that(len(c.next(s, 10)) == 0, "Next returned a retried event of the unhandled queue")
 	claims := c.nextUnhandled(s, 10, webhook.TransactionPaid)
 	c.need(len(claims) == 1 && claims[0].Attempt == 2, "NextUnhandled returned %v, want one event at attempt 2", eventIDs(claims))
-	c.must(s.Release(ctx, claims[0]))
+	c.must(s.Settle(ctx, claims[0], released))
 	claims = c.nextUnhandled(s, 10, webhook.TransactionPaid)
 	c.need(len(claims) == 1 && claims[0].Attempt == 2, "NextUnhandled returned %v, want one event at attempt 2", eventIDs(claims))
-	c.must(s.Retry(ctx, claims[0], time.Hour, "no database"))
+	c.must(s.Settle(ctx, claims[0], retry(time.Hour, "no database")))
 	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 0, "an event was claimed within its backoff")
 	_, entry, err := s.Claim(ctx, "id e1", lease)
 	c.must(err)
@@ -211,8 +211,8 @@ func storeUnhandledQueue(c *checker, s webhook.Store) {
 		claims = c.nextUnhandled(s, 1, webhook.TransactionPaid)
 		return len(claims) > 0
 	}), "an unhandled event was not claimed again after its lease")
-	c.that(errors.Is(s.Complete(ctx, old[0]), webhook.ErrClaimLost), "a process whose lease had expired completed the event")
-	c.must(s.MarkDead(ctx, claims[0], "no such order"))
+	c.that(errors.Is(s.Settle(ctx, old[0], done), webhook.ErrClaimLost), "a process whose lease had expired completed the event")
+	c.must(s.Settle(ctx, claims[0], dead("no such order")))
 	c.that(len(c.letters(s, webhook.DeadLetterQuery{})) == 1, "the dead letter is missing")
 }
 
@@ -222,6 +222,6 @@ func storeUnhandledBlocksNone(c *checker, s webhook.Store) {
 	c.putNew(s, rec("e2", "tx"))
 	claims := c.nextAre(s, 10, "e2")
 	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 0, "two events of one resource are claimed")
-	c.must(s.Complete(ctx, claims[0]))
+	c.must(s.Settle(ctx, claims[0], done))
 	c.that(len(c.nextUnhandled(s, 10, webhook.TransactionPaid)) == 1, "an event of a free resource was not claimed")
 }

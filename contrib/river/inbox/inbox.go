@@ -231,7 +231,7 @@ func HandleTx[E any](in *Inbox, fn func(ctx context.Context, tx pgx.Tx, e E) err
 		})
 		if err == nil {
 			claim.Completed = true
-			r.settle(claim, settled{})
+			r.settle(claim, webhook.Disposition{State: webhook.StateDone})
 		}
 		return err
 	}

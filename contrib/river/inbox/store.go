@@ -106,35 +106,11 @@ func (in *Inbox) NextUnhandled(context.Context, func(webhook.Family, webhook.Kin
 	return nil, errWorkers
 }
 
-// Complete implements [webhook.Store].
-func (in *Inbox) Complete(ctx context.Context, c *webhook.Claim) error {
-	return in.note(ctx, c, settled{}, in.Store.Complete(ctx, c))
-}
-
-// Retry implements [webhook.Store].
-func (in *Inbox) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
-	return in.note(ctx, c, settled{how: failed, delay: delay, reason: reason}, in.Store.Retry(ctx, c, delay, reason))
-}
-
-// MarkDead implements [webhook.Store].
-func (in *Inbox) MarkDead(ctx context.Context, c *webhook.Claim, reason string) error {
-	return in.note(ctx, c, settled{how: dead, reason: reason}, in.Store.MarkDead(ctx, c, reason))
-}
-
-// Release implements [webhook.Store].
-func (in *Inbox) Release(ctx context.Context, c *webhook.Claim) error {
-	return in.note(ctx, c, settled{how: released}, in.Store.Release(ctx, c))
-}
-
-// SetAside implements [webhook.Store].
-func (in *Inbox) SetAside(ctx context.Context, c *webhook.Claim, family webhook.Family) error {
-	return in.note(ctx, c, settled{how: aside}, in.Store.SetAside(ctx, c, family))
-}
-
-// note records the outcome of an event for the running job.
-func (in *Inbox) note(ctx context.Context, c *webhook.Claim, what settled, err error) error {
+// Settle implements [webhook.Store]. The running job gets the outcome.
+func (in *Inbox) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
+	err := in.Store.Settle(ctx, c, d)
 	if r := runFrom(ctx); r != nil && err == nil {
-		r.settle(c, what)
+		r.settle(c, d)
 	}
 	return err
 }

@@ -49,30 +49,13 @@ func (a jobArgs) InsertOpts() river.InsertOpts {
 	}}
 }
 
-// settled is the outcome of an event. The zero value means that it is done.
-type settled struct {
-	how    how
-	delay  time.Duration // of a failed event
-	reason string
-}
-
-type how uint8
-
-const (
-	done how = iota
-	failed
-	dead
-	released
-	aside
-)
-
 // run is one run of a job, with the outcomes of its events.
 type run struct {
 	job *river.Job[jobArgs]
 	key string // the key of its event
 
 	mu     sync.Mutex
-	result map[string]settled // by the event's key
+	result map[string]webhook.Disposition // by the event's key
 }
 
 type runKey struct{}
@@ -82,7 +65,7 @@ func runFrom(ctx context.Context) *run {
 	return r
 }
 
-func (r *run) settle(c *webhook.Claim, what settled) {
+func (r *run) settle(c *webhook.Claim, what webhook.Disposition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result[c.Key] = what
@@ -90,7 +73,7 @@ func (r *run) settle(c *webhook.Claim, what settled) {
 
 // settled returns the outcome of an event. It is unknown if the handler hangs, the
 // claim was lost or the store failed.
-func (r *run) settled(key string) (what settled, known bool) {
+func (r *run) settled(key string) (what webhook.Disposition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	what, known = r.result[key]
@@ -171,7 +154,7 @@ func (w *worker) work(ctx context.Context, job *river.Job[jobArgs]) error {
 	case !own:
 		return river.JobCancel(errors.New("inbox: the job names an event of another account"))
 	}
-	r := &run{job: job, key: key, result: make(map[string]settled)}
+	r := &run{job: job, key: key, result: make(map[string]webhook.Disposition)}
 	ctx = context.WithValue(ctx, runKey{}, r)
 	for range maxTurns {
 		claim, entry, err := t.rx.Work(ctx, key)
@@ -189,7 +172,7 @@ func (w *worker) work(ctx context.Context, job *river.Job[jobArgs]) error {
 		switch {
 		case !known:
 			return river.JobSnooze(unknownPause)
-		case what.how == released, claim.Key == key && what.how != done:
+		case what.Released, claim.Key == key && what.State != webhook.StateDone:
 			return conclude(job, what)
 		}
 	}
@@ -239,7 +222,7 @@ func (t tenant) unclaimed(ctx context.Context, r *run, entry webhook.Entry) (aga
 			_, err := t.in.Store.Requeue(ctx, r.key)
 			return err == nil, err
 		}
-		return false, conclude(job, settled{how: dead, reason: "see Receiver.DeadLetters"})
+		return false, conclude(job, webhook.Disposition{State: webhook.StateDead, Reason: "see Receiver.DeadLetters"})
 	default:
 		return false, river.JobSnooze(max(entry.Wait, pause(job, busyPause, asidePause)))
 	}
@@ -249,20 +232,20 @@ func (t tenant) unclaimed(ctx context.Context, r *run, entry webhook.Entry) (aga
 const deadLetter = "dead letter: "
 
 // conclude turns the outcome of an event into the result of its job.
-func conclude(job *river.Job[jobArgs], what settled) error {
-	switch what.how {
-	case failed:
-		job.Args.retryAt = time.Now().Add(what.delay)
-		return errors.New(what.reason)
-	case dead:
-		job.MaxAttempts = job.Attempt // River discards the job
-		return errors.New(deadLetter + what.reason)
-	case released:
-		return river.JobSnooze(time.Second)
-	case aside:
-		return river.JobSnooze(pause(job, asidePause, longestPause))
-	default:
+func conclude(job *river.Job[jobArgs], what webhook.Disposition) error {
+	switch {
+	case what.State == webhook.StateDone:
 		return nil
+	case what.State == webhook.StateDead:
+		job.MaxAttempts = job.Attempt // River discards the job
+		return errors.New(deadLetter + what.Reason)
+	case what.State == webhook.StateUnhandled:
+		return river.JobSnooze(pause(job, asidePause, longestPause))
+	case what.Released:
+		return river.JobSnooze(time.Second)
+	default:
+		job.Args.retryAt = time.Now().Add(what.Delay)
+		return errors.New(what.Reason)
 	}
 }
 

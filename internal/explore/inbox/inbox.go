@@ -559,31 +559,33 @@ func (s *steppedStore) hold(c *webhook.Claim) {
 	s.p.held[resource] = s.a
 }
 
-// Complete marks an event as done.
-func (s *steppedStore) Complete(ctx context.Context, c *webhook.Claim) error {
-	if err := s.a.stopAt(atSettle); err != nil {
-		return err
+// Settle ends the claim of an event.
+func (s *steppedStore) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
+	switch {
+	case d.State == webhook.StateDone:
+		return s.complete(ctx, c, d)
+	case s.a.crashed:
+		return errCrashed
 	}
-	err := s.Store.Complete(ctx, c)
-	if err == nil {
+	err := s.Store.Settle(ctx, c, d)
+	switch {
+	case d.State != webhook.StateWaiting, d.Released, errors.Is(err, webhook.ErrClaimLost):
+	case err == nil && d.Reason == errHandler.Error():
+		s.p.version++
 		s.p.release(s.a, c)
+	default:
+		s.p.fail("a handler failed: " + d.Reason)
 	}
 	return err
 }
 
-// Retry schedules an event for another attempt.
-func (s *steppedStore) Retry(ctx context.Context, c *webhook.Claim, delay time.Duration, reason string) error {
-	if s.a.crashed {
-		return errCrashed
+func (s *steppedStore) complete(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
+	if err := s.a.stopAt(atSettle); err != nil {
+		return err
 	}
-	err := s.Store.Retry(ctx, c, delay, reason)
-	switch {
-	case errors.Is(err, webhook.ErrClaimLost):
-	case err == nil && reason == errHandler.Error():
-		s.p.version++
+	err := s.Store.Settle(ctx, c, d)
+	if err == nil {
 		s.p.release(s.a, c)
-	default:
-		s.p.fail("a handler failed: " + reason)
 	}
 	return err
 }

@@ -116,12 +116,12 @@ func (s hasty) For(a gateway.Account) webhook.Store { return hasty{s.Store.For(a
 func (s hasty) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
 	claims, err := s.Store.Next(ctx, limit, lease)
 	for _, c := range claims {
-		err = errors.Join(err, s.Store.Complete(ctx, c))
+		err = errors.Join(err, s.Store.Settle(ctx, c, webhook.Disposition{State: webhook.StateDone}))
 	}
 	return claims, err
 }
 
-func (s hasty) Complete(context.Context, *webhook.Claim) error { return nil }
+func (s hasty) Settle(context.Context, *webhook.Claim, webhook.Disposition) error { return nil }
 
 // endless is a store whose leases never expire.
 type endless struct{ webhook.Store }
