@@ -16,9 +16,9 @@ import (
 // identify returns the record of the event. A proven event is identified by
 // its id; an unproven one, after the API has confirmed it, by its fact. Only
 // these records are written to the store.
-func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
+func (rx *Receiver) identify(ctx context.Context, e parsed) (Record, error) {
 	switch {
-	case rx.poolOf(e).reader == nil:
+	case rx.poolOf(e.Event).reader == nil:
 		return record(e, "", nil)
 	case e.Signed:
 		fact, err := rx.factOf(ctx, e)
@@ -34,14 +34,14 @@ func (rx *Receiver) identify(ctx context.Context, e *Event) (Record, error) {
 // factOf names the fact of a proven event, so that an unproven event with the
 // same fact is recognized. If the event can happen more than once, the API's
 // state tells which occurrence it is.
-func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
+func (rx *Receiver) factOf(ctx context.Context, e parsed) (string, error) {
 	if !e.Family.Known() || e.ResourceID == "" {
 		return "", nil
 	}
 	if fact, ok := ownFact(e); ok {
 		return fact, nil
 	}
-	c, _, err := rx.readBack(ctx, e)
+	c, _, err := rx.readBack(ctx, e.Event)
 	switch {
 	case errors.Is(err, errUnknownResource):
 		return "", nil
@@ -56,23 +56,23 @@ func (rx *Receiver) factOf(ctx context.Context, e *Event) (string, error) {
 
 // confirm confirms an unproven event by the API, and rebuilds it from the API's
 // resource. The rest of the body is only compared with it.
-func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
+func (rx *Receiver) confirm(ctx context.Context, e parsed) (Record, error) {
 	switch {
 	case !e.Family.Known() || e.ResourceID == "":
 		return Record{}, fmt.Errorf("%w: the event names no resource to look up", ErrUnconfirmed)
 	case rowOf(e.Kind) == nil:
 		return Record{}, fmt.Errorf("%w: the API can't confirm an event of an unknown kind", ErrUnconfirmed)
-	case ambiguous(e):
+	case e.ambiguous:
 		return Record{}, fmt.Errorf("%w: the body names more than one resource", ErrUnconfirmed)
 	}
-	c, res, err := rx.readBack(ctx, e)
+	c, res, err := rx.readBack(ctx, e.Event)
 	switch {
 	case errors.Is(err, errUnknownResource):
 		return Record{}, fmt.Errorf("%w: the API has no such resource", ErrUnconfirmed)
 	case err != nil:
 		return Record{}, err
 	}
-	if err := contradiction(e, res); err != nil {
+	if err := contradiction(e.Event, res); err != nil {
 		return Record{}, err
 	}
 	switch c.verdict {
@@ -85,7 +85,7 @@ func (rx *Receiver) confirm(ctx context.Context, e *Event) (Record, error) {
 	if err := rx.checkRemembered(ctx, c.moment); err != nil {
 		return Record{}, err
 	}
-	return rebuilt(e, c, res)
+	return rebuilt(e.Event, c, res)
 }
 
 // errStore marks an error of the store before there is a record.
@@ -224,21 +224,6 @@ func contradiction(e *Event, r *resource) error {
 	return nil
 }
 
-// ambiguous reports whether an unproven body names more than one resource, or
-// hides one if the family has none.
-func ambiguous(e *Event) bool {
-	several := true
-	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it
-		env := envelope{doc: d}
-		if !env.read() {
-			return
-		}
-		beside, inside := env.firstOf(env.outer.id), env.firstOf(env.inner.id)
-		several = env.nested && (!e.Family.mayNest() || env.inner.object != 0 || (beside != "" && inside != "" && beside != inside))
-	})
-	return several
-}
-
 // verdict is the judgment of an event by the state of its resource in the API.
 type verdict uint8
 
@@ -341,7 +326,7 @@ func rebuilt(e *Event, c confirmation, res *resource) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("webhook: %s of %s can't be written: %w", e.Kind, e.ResourceID, err)
 	}
-	again, err := Parse(body)
+	again, err := parse(body)
 	if err != nil {
 		return Record{}, err
 	}

@@ -372,12 +372,6 @@ func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
 // typicalMembers is a capacity that is enough for the members of most events.
 const typicalMembers = 24
 
-// timestampOf returns one timestamp of the event's data.
-func timestampOf(e *Event, names ...string) gateway.Timestamp {
-	t, _ := dataOf(e, func(o object) gateway.Timestamp { return o.timestamp(names...) }) // the zero time
-	return t
-}
-
 // reading is the state of a reader of one event's data.
 type reading struct {
 	doc     *jsonread.Document

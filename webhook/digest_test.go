@@ -26,6 +26,6 @@ func TestDigestsOfStoredEventsDoNotChange(t *testing.T) {
 		`{"id":"e","data":"text"}`:             "93661821f7eeb902f38b1e8c3372bdaa",
 		`{"id":"e","data":[9007199254740993]}`: "f67cea8a4658039b5ce552553b7a723c",
 	} {
-		assert.Equal(t, want, webhook.Digest(parse(t, body)), body)
+		assert.Equal(t, want, webhook.Digest([]byte(body)), body)
 	}
 }

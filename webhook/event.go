@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
@@ -68,23 +69,38 @@ const maxName = 255
 // The error is [ErrInvalidJSON], also for more than 131,072 values, or
 // [ErrMissingEventID]. Parse proves nothing about the sender: see [Verify].
 func Parse(body []byte) (*Event, error) {
+	p, err := parse(body)
+	return p.Event, err
+}
+
+// parsed is an event with all that a receiver needs of its body to identify it, so
+// that a delivery is read once.
+type parsed struct {
+	*Event
+
+	content   []byte            // the part of the body that identifies it; see digest
+	ambiguous bool              // the body names more than one resource, or hides one if the family has none
+	occurred  gateway.Timestamp // the time of a subscription's event
+	occasion  gateway.Timestamp // see kindRow.occasionMember
+}
+
+func parse(body []byte) (p parsed, err error) {
 	body = bytes.TrimPrefix(body, byteOrderMark)
-	var e *Event
-	err := jsonread.Read(body, func(d *jsonread.Document) {
+	err = jsonread.Read(body, func(d *jsonread.Document) {
 		if env := (envelope{doc: d}); env.read() {
-			e = env.event()
+			p = env.parsed(body)
 		}
 	})
-	switch {
+	switch e := p.Event; {
 	case err != nil || e == nil:
-		return nil, ErrInvalidJSON
+		return parsed{}, ErrInvalidJSON
 	case !usable(e.ID) || e.ID == "":
-		return nil, ErrMissingEventID
+		return parsed{}, ErrMissingEventID
 	case !usable(string(e.Family)) || !usable(string(e.Kind)) || !usable(e.ResourceID):
-		return nil, ErrInvalidJSON
+		return parsed{}, ErrInvalidJSON
 	}
-	e.Raw = body
-	return e, nil
+	p.Raw = body
+	return p, nil
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -198,6 +214,24 @@ func (p *payload) member(name string) *int {
 	default:
 		return nil
 	}
+}
+
+func (env *envelope) parsed(body []byte) parsed {
+	e := env.event()
+	p := parsed{Event: e, content: body}
+	if env.doc.Strict() && env.data != 0 { // stored digests of other bodies cover the whole body
+		from, to := env.doc.Place(env.data)
+		p.content = body[from:to]
+	}
+	if env.nested {
+		beside, inside := env.firstOf(env.outer.id), env.firstOf(env.inner.id)
+		p.ambiguous = !e.Family.mayNest() || env.inner.object != 0 || (beside != "" && inside != "" && beside != inside)
+	}
+	if row := rowOf(e.Kind); row != nil && (e.Family == FamilySubscription || row.occasionMember != nil) && env.data != 0 {
+		data := (&reading{doc: env.doc, members: make([]member, 0, typicalMembers)}).open(env.data)
+		p.occurred, p.occasion = data.timestamp("occurred_at", "occurredAt"), data.timestamp(row.occasionMember...)
+	}
+	return p
 }
 
 func (env *envelope) event() *Event {

@@ -50,4 +50,7 @@ func KindRows() (rows []KindRow) {
 }
 
 // Digest identifies the content of an event.
-func Digest(e *Event) string { return digest(e) }
+func Digest(body []byte) string {
+	p, _ := parse(body)
+	return digest(p)
+}

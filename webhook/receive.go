@@ -58,7 +58,7 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery, json bool) result {
 	if rx.cfg.Mode == Sync && rx.runs.isPaused() {
 		return busy(ErrPaused)
 	}
-	pool := rx.poolOf(e)
+	pool := rx.poolOf(e.Event)
 	if !pool.enter() {
 		return busy(nil)
 	}
@@ -86,17 +86,15 @@ func (rx *Receiver) secretPathMatches(path string) bool {
 
 // authenticate checks the signature, if the policy requires one or the
 // delivery has one, before anything is read from the body.
-func (rx *Receiver) authenticate(d Delivery) (*Event, error) {
+func (rx *Receiver) authenticate(d Delivery) (e parsed, err error) {
 	signed, keyID := rx.needsSignature(d.Header), ""
 	if signed {
-		var err error
 		if keyID, err = rx.verifier.VerifiedBy(d.Header, d.Body); err != nil {
-			return nil, err
+			return e, err
 		}
 	}
-	e, err := Parse(d.Body)
-	if err != nil {
-		return nil, err
+	if e, err = parse(d.Body); err != nil {
+		return e, err
 	}
 	e.Signed, e.KeyID, e.Source = signed, keyID, SourceDelivery
 	return e, nil

@@ -9,12 +9,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
 // record is the stored form of an event. An event without a resource gets its
 // own, so that it does not wait for other events.
-func record(e *Event, fact string, res *resource) (Record, error) {
+func record(e parsed, fact string, res *resource) (Record, error) {
 	state, err := res.encode()
 	if err != nil {
 		return Record{}, err
@@ -63,15 +62,8 @@ func (rx *Receiver) restore(c *Claim) (*Event, error) {
 // digest identifies the content of an event: its kind, resource and data,
 // regardless of their encoding. The rest of the envelope may differ between
 // two deliveries of one event.
-func digest(e *Event) string {
-	data := jsontext.Value(e.Raw)
-	_ = jsonread.Read(e.Raw, func(d *jsonread.Document) { // Parse has read it
-		for i := range d.Children(0) {
-			if d.Strict() && d.Name(i) == "data" { // stored digests of other bodies cover the whole body
-				data = jsontext.Value(d.Raw(i))
-			}
-		}
-	})
+func digest(e parsed) string {
+	data := jsontext.Value(e.content)
 	if canonical := data.Clone(); canonical.Canonicalize(jsontext.AllowDuplicateNames(true)) == nil {
 		data = canonical
 	}
@@ -97,16 +89,15 @@ func factNamed(e *Event, occasion string) string {
 
 // ownFact names the fact of a proven event by the event's data. It returns
 // false if only the API's state can name it.
-func ownFact(e *Event) (fact string, ok bool) {
+func ownFact(e parsed) (fact string, ok bool) {
 	row := rowOf(e.Kind)
 	switch {
 	case row == nil || row.needsAPI():
 		return "", false
 	case row.occasion == nil:
-		return factNamed(e, ""), true
+		return factNamed(e.Event, ""), true
 	default:
-		at := timestampOf(e, row.occasionMember...)
-		return factNamed(e, instant(at)), !at.IsZero()
+		return factNamed(e.Event, instant(e.occasion)), !e.occasion.IsZero()
 	}
 }
 
@@ -124,7 +115,7 @@ func instant(t gateway.Timestamp) string {
 // For transactions and transfers it is the rank of the kind. Subscriptions go
 // through cycles, so theirs is the timestamp, and the rank within it. Only
 // signed events have one: a forged event must not make real ones late.
-func position(e *Event) int64 {
+func position(e parsed) int64 {
 	row := rowOf(e.Kind)
 	switch {
 	case row == nil || row.rank == 0 || e.Kind.Family() != e.Family:
@@ -136,7 +127,7 @@ func position(e *Event) int64 {
 	case !e.Signed:
 		return 0
 	}
-	at := timestampOf(e, "occurred_at", "occurredAt")
+	at := e.occurred
 	if at.IsZero() || at.UnixMilli() <= 0 {
 		return 0 // the order is unknown; see warnOrder
 	}
