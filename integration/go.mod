@@ -2,20 +2,22 @@ module github.com/gateway-go/gateway/integration
 
 go 1.26.0
 
-replace github.com/gateway-go/gateway => ../
+replace (
+	github.com/gateway-go/gateway => ../
+	github.com/gateway-go/gateway/verify => ../verify
+)
 
 require (
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/gateway-go/gateway v0.0.0-00010101000000-000000000000
+	github.com/gateway-go/gateway/verify v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/lib/pq v1.10.9
 	github.com/makiuchi-d/gozxing v0.1.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.40.0
-	pgregory.net/rapid v1.3.0
 )
 
 require (

@@ -3,8 +3,6 @@ package mockserver_test
 import (
 	"cmp"
 	"net/http"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/golden"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/mockserver"
@@ -42,13 +41,13 @@ func (m *merchant) call(op spec.Operation) (status int, unknown bool, body objec
 	unknown = strings.Contains(op.Path, "{id}") && m.ids[resource] == ""
 	request := ""
 	if op.Method != http.MethodGet {
-		file := "../testdata/" + resource + "/" + call + ".request.json"
-		golden, err := os.ReadFile(file)
-		require.NoError(m.t, err, "write the golden request of "+op.Name)
-		request = regexp.MustCompile(`("customer_id": *)"[^"]*"`).ReplaceAllString(string(golden), `$1"`+m.ids["customers"]+`"`)
+		request = golden.Body(m.t, resource+"/"+call+".request.json")
+		if op.Name == spec.Subscriptions.Create.Name {
+			request = golden.Edit(m.t, request, "customer_id", `"`+m.ids["customers"]+`"`)
+		}
 	}
 	r, err := http.NewRequestWithContext(m.t.Context(), op.Method,
-		"http://localhost"+regexp.MustCompile(`\{\w+\}`).ReplaceAllString(op.Path, id), strings.NewReader(request))
+		"http://localhost"+strings.NewReplacer("{id}", id, "{slug}", id).Replace(op.Path), strings.NewReader(request))
 	require.NoError(m.t, err)
 	r.Header.Set("Apikey", m.key)
 	r.Header.Set("Content-Type", "application/json")

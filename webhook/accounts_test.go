@@ -55,7 +55,7 @@ func TestTwoAccountsShareAStore(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const events = 80
-				store := durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}
+				store := durable{Store: webhook.NewMemoryStore(webhook.MemoryOptions{})}
 				var got effects
 				want := make([]string, 0, 2*events)
 				receivers := map[string]*webhook.Receiver{}
@@ -101,7 +101,7 @@ func TestTwoAccountsShareAStore(t *testing.T) {
 func TestDeadLettersBelongToAnAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}
+		store := durable{Store: webhook.NewMemoryStore(webhook.MemoryOptions{})}
 		var receivers []*webhook.Receiver
 		for _, c := range companies() {
 			rx := receiver(t, webhook.Config{
@@ -128,7 +128,7 @@ func TestADurableStoreNeedsAnAccount(t *testing.T) {
 	t.Parallel()
 	api := (&fakeAPI{}).client(t)
 	named := accountClient(t, "https://gateway.invalid", "sk_1", "shop-br")
-	store := durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}
+	store := durable{Store: webhook.NewMemoryStore(webhook.MemoryOptions{})}
 	for want, cfg := range map[string]webhook.Config{
 		`set Account: "shop-br" in webhook.Config`:                     {Store: store, Mode: webhook.Inbox},
 		`a durable Store needs a name for your account`:                {Store: store}, // in Sync mode too
@@ -162,7 +162,7 @@ func TestAStoreMustWrapItsViews(t *testing.T) {
 	cfg := signedConfig()
 	cfg.Mode, cfg.Store = webhook.Inbox, unwrapped{newDurable()}
 	_, err := webhook.New(cfg)
-	require.ErrorContains(t, err, "For of the Store, a webhook_test.unwrapped, returned a webhook_test.durable")
+	require.ErrorContains(t, err, "For of the Store, a webhook_test.unwrapped, returned a storetest.Durable")
 }
 
 type unwrapped struct{ webhook.Store }

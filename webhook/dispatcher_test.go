@@ -36,7 +36,7 @@ func newRemote(shared durable) remote {
 }
 
 func (s remote) For(a gateway.Account) webhook.Store {
-	return remote{durable{s.Store.For(a)}, s.state}
+	return remote{durable{Store: s.Store.For(a)}, s.state}
 }
 
 func (s remote) wait(d time.Duration) error {

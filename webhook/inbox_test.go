@@ -15,19 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/storetest"
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// durable simulates a durable store that the receivers of a test share.
-type durable struct{ webhook.Store }
-
-func (durable) Durable() bool { return true }
-
-func (s durable) For(a gateway.Account) webhook.Store { return durable{s.Store.For(a)} }
+type durable = storetest.Durable
 
 // newDurable returns a store whose methods use the events of ownAccount.
 func newDurable() durable {
-	return durable{webhook.NewMemoryStore(webhook.MemoryOptions{}).For(ownAccount)}
+	return durable{Store: webhook.NewMemoryStore(webhook.MemoryOptions{}).For(ownAccount)}
 }
 
 func inbox(store webhook.Store) webhook.Config {

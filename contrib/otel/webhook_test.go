@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/storetest"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -21,17 +22,10 @@ import (
 	"go.opentelemetry.io/otel/baggage"
 )
 
-// durable imitates a store that survives process restarts.
-type durable struct{ webhook.Store }
-
-func (durable) Durable() bool { return true }
-
-func (s durable) For(a gateway.Account) webhook.Store { return durable{s.Store.For(a)} }
-
 const account = "shop-br"
 
 func newStore() webhook.Store {
-	return durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}.For(gateway.Account{Name: account})
+	return storetest.Durable{Store: webhook.NewMemoryStore(webhook.MemoryOptions{})}.For(gateway.Account{Name: account})
 }
 
 // receiver returns a receiver that handles paid transactions with handle.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/explore/inbox"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/verify/explore/inbox"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/stretchr/testify/assert"

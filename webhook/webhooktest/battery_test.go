@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/storetest"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
@@ -88,13 +89,6 @@ func (s *shop) target(h http.Handler) webhooktest.Target {
 	return webhooktest.Target{Handler: h, Secret: webhooktest.Secret(), Effects: s.all, FailNext: s.failNext}
 }
 
-// durable simulates a durable store.
-type durable struct{ webhook.Store }
-
-func (durable) Durable() bool { return true }
-
-func (s durable) For(a gateway.Account) webhook.Store { return durable{s.Store.For(a)} }
-
 var keys = []webhook.SigningKey{{Key: webhooktest.Secret()}}
 
 func TestOurHandlerPasses(t *testing.T) {
@@ -103,7 +97,7 @@ func TestOurHandlerPasses(t *testing.T) {
 		"Sync": func(_ *shop, cfg *webhook.Config, _ *webhooktest.Target) { cfg.Keys = keys },
 		"Inbox": func(_ *shop, cfg *webhook.Config, _ *webhooktest.Target) {
 			cfg.Keys, cfg.Mode, cfg.Account = keys, webhook.Inbox, "shop"
-			cfg.Store = durable{webhook.NewMemoryStore(webhook.MemoryOptions{})}
+			cfg.Store = storetest.Durable{Store: webhook.NewMemoryStore(webhook.MemoryOptions{})}
 		},
 		"SignatureOrReadBack": func(s *shop, cfg *webhook.Config, target *webhooktest.Target) {
 			cfg.Keys, cfg.API, cfg.Trust = keys, s.client(t), webhook.SignatureOrReadBack

@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/explore/inbox"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/verify/explore/inbox"
 )
 
 // memory is an in-memory world with a clock of its own.

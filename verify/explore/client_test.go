@@ -10,8 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/mockserver"
+
+	"github.com/gateway-go/gateway/verify/explore"
 )
 
 // maxFaults returns the maximum number of faults in a schedule of an operation.

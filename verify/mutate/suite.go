@@ -59,7 +59,7 @@ func (r *runner) suite(dir string) (*suite, error) {
 		return s, nil
 	}
 	began := time.Now()
-	if _, err := command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", r.overlay, "-o", r.binary(dir), "./"+dir); err != nil {
+	if _, err := command(dir, "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", r.overlay, "-o", r.binary(dir)); err != nil {
 		return nil, err
 	}
 	built := time.Since(began)

@@ -38,7 +38,7 @@ func TestAMutantIsKilledListedOrReported(t *testing.T) {
 	}
 	var out strings.Builder
 	require.EqualError(t, run(&out, sample(), known, options{match: "Max", workers: 2, patience: time.Minute}),
-		"2 mutants need a test or an entry in internal/mutate/survivors.txt")
+		"2 mutants need a test or an entry in verify/mutate/survivors.txt")
 	assert.Equal(t, `in survivors.txt, but does not exist:
 testdata/sample/sample.go Max
 - return a

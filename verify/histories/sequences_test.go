@@ -12,7 +12,7 @@ import (
 // every operation a read shows the model's state. A failing sequence is
 // reduced to a short one.
 //
-//	integration/run ./histories -run TestSequencesMatchTheModel -rapid.checks=10000 -v
+//	go test ./histories -run TestSequencesMatchTheModel -rapid.checks=10000 -v
 func TestSequencesMatchTheModel(t *testing.T) {
 	t.Parallel()
 	eachSetup(t, func(t *testing.T, s setup) {

@@ -22,7 +22,7 @@ import (
 // responses are lost, there must be an order of the operations, each between
 // its call and its response, in which the model gives the same responses.
 //
-//	HISTORIES=1000 integration/run -run TestHistoriesAreLinearizable -v ./histories
+//	HISTORIES=1000 go test -run TestHistoriesAreLinearizable -v ./histories
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
 	n := storm.Number(t, "HISTORIES", 12)

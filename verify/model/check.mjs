@@ -1,4 +1,4 @@
-// Checks the TLA+ models in docs/model: every property holds in every reachable
+// Checks the TLA+ models in this folder: every property holds in every reachable
 // state, and every defect that a model can switch on violates the property
 // named here. Prints one line per run; with -v also the steps to each defect.
 import { readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { initSync, check_spec_with_cfg } from 'tla-checker';
 const maxStates = 1_000_000, maxDepth = 200;
 const verbose = process.argv.includes('-v');
 
-// config is a file in docs/model; change sets constants in it.
+// config is a file in this folder; change sets constants in it.
 const runs = [
   { spec: 'Create', config: 'Create' },
   { spec: 'Create', config: 'CreateStored' },
@@ -27,7 +27,7 @@ const runs = [
   { spec: 'Refund', config: 'Refund', change: { Bug: '"read too early"' }, violates: 'FinalIsFinal' },
 ];
 
-const model = (name) => readFileSync(new URL(`../../docs/model/${name}`, import.meta.url), 'utf8');
+const model = (name) => readFileSync(new URL(name, import.meta.url), 'utf8');
 
 // invariants returns the names under INVARIANTS, in the order that the checker counts them.
 const invariants = (config) => config.split('INVARIANTS')[1].split('CONSTANTS')[0].trim().split(/\s+/);

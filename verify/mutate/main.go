@@ -1,9 +1,9 @@
 // Command mutate tests the tests of the code that handles money: it makes one
 // small change to the code at a time and reports the changes that no test detects.
 //
-//	go run ./internal/mutate                          # every mutant
-//	go run ./internal/mutate -sample 200 -seed x      # some, chosen by the seed
-//	go run ./internal/mutate -area engine -match Pay  # those whose description matches
+//	go run -C verify ./mutate                          # every mutant
+//	go run -C verify ./mutate -sample 200 -seed x      # some, chosen by the seed
+//	go run -C verify ./mutate -area engine -match Pay  # those whose description matches
 //
 // All mutants of a file are compiled into one binary, and the environment
 // variable MUTANT selects one, so each test binary is built once and not once
@@ -34,7 +34,7 @@ import (
 )
 
 // area is a set of files to mutate, and the packages whose tests must detect
-// the mutants.
+// the mutants. The tests may be in another module than the files.
 type area struct {
 	name   string
 	files  []string
@@ -55,7 +55,7 @@ func areas() []area {
 			"mockserver",
 		}},
 		{"retry", []string{"internal/transport/*.go", "call.go", "errors.go", "reference.go"}, []string{
-			"internal/transport", ".", "internal/explore",
+			"internal/transport", ".", "verify/explore",
 		}},
 		{"signature", []string{"webhook/signature.go"}, []string{"webhook"}},
 	}
@@ -111,12 +111,24 @@ func main() {
 	flag.Parse()
 	known, err := parseSurvivors(survivorsFile)
 	if err == nil {
+		err = enterRoot()
+	}
+	if err == nil {
 		err = run(os.Stdout, areas(), known, o)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
+}
+
+// enterRoot changes to the folder of the root module, which the areas' paths start from.
+func enterRoot() error {
+	root, err := command(".", "list", "-m", "-f", "{{.Dir}}", "github.com/gateway-go/gateway")
+	if err != nil {
+		return err
+	}
+	return os.Chdir(strings.TrimSpace(string(root)))
 }
 
 // run runs the mutants of the areas and prints the survivors.
@@ -156,7 +168,7 @@ func run(out io.Writer, areas []area, known survivors, o options) error {
 		problems += report(out, a.name, chosen[a.name], survived, known)
 	}
 	if problems > 0 {
-		return fmt.Errorf("%d mutants need a test or an entry in internal/mutate/survivors.txt", problems)
+		return fmt.Errorf("%d mutants need a test or an entry in verify/mutate/survivors.txt", problems)
 	}
 	return nil
 }

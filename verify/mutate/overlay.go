@@ -55,7 +55,7 @@ func load(areas []area) (*module, error) {
 	for dir := range dirs {
 		args = append(args, "./"+dir)
 	}
-	out, err := command("go", args...)
+	out, err := command(".", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (m *module) of(a area) []*mutant {
 
 // parse reads a package and determines the types of its expressions.
 func (m *module) parse(dir string, patterns []string) error {
-	out, err := command("go", "list", "-f", "{{range .GoFiles}}{{.}} {{end}}", "./"+dir)
+	out, err := command(dir, "list", "-f", "{{range .GoFiles}}{{.}} {{end}}")
 	if err != nil {
 		return err
 	}
@@ -376,12 +376,14 @@ func (m *module) writeOverlay(dir string, chosen []*mutant) (string, error) {
 	return path, os.WriteFile(path, overlay, 0o600)
 }
 
-func command(name string, args ...string) ([]byte, error) {
-	cmd := exec.Command(name, args...) //nolint:gosec,noctx // runs only go
+// command runs a go command in a folder, and so for the module there.
+func command(dir string, args ...string) ([]byte, error) {
+	cmd := exec.Command("go", args...) //nolint:gosec,noctx // runs only go
+	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", name, args[0], err)
+		return nil, fmt.Errorf("go %s: %w", args[0], err)
 	}
 	return out, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/internal/simulation"
+	"github.com/gateway-go/gateway/verify/simulation"
 )
 
 // merchants is the number of merchants that share a gateway. A world of twelve
@@ -105,7 +105,7 @@ func TestMerchantsBooksEqualTheGateways(t *testing.T) {
 
 // command returns the command that replays one world.
 func command(seed uint64) string {
-	return fmt.Sprintf("SEED=%d YEARS=%d go test -count=1 -run '^TestMerchantsBooksEqualTheGateways$' ./internal/simulation", seed, merchants)
+	return fmt.Sprintf("SEED=%d YEARS=%d go test -count=1 -run '^TestMerchantsBooksEqualTheGateways$' ./simulation", seed, merchants)
 }
 
 // TestASeedAlwaysGivesTheSameLog is not parallel, because it sets GOMAXPROCS.

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/mockserver"
+
+	"github.com/gateway-go/gateway/verify/explore"
 )
 
 // schedule is one call of an operation, with its faults and events.
