@@ -232,17 +232,17 @@ func (m *bodyMemory) gaveUp() bool {
 }
 
 // readBody reads the whole body within the limits of size, time and memory.
-func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request, memory *bodyMemory) ([]byte, error) {
+func (in *intake) readBody(w http.ResponseWriter, r *http.Request, memory *bodyMemory) ([]byte, error) {
 	control := http.NewResponseController(w)
 	// Recorders and cloud function adapters support no deadlines, but have no
 	// slow senders.
 	now := time.Now()
-	_ = control.SetReadDeadline(now.Add(rx.cfg.ReadTimeout))
+	_ = control.SetReadDeadline(now.Add(in.cfg.ReadTimeout))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	memory.patience = now.Add(rx.cfg.ReadTimeout / 2)
+	memory.patience = now.Add(in.cfg.ReadTimeout / 2)
 	memory.interrupt = func() bool { return control.SetReadDeadline(time.Unix(1, 0)) == nil }
 
-	body, err := rx.readAll(r.Context(), http.MaxBytesReader(w, r.Body, rx.cfg.MaxBody), r.ContentLength, memory)
+	body, err := in.readAll(r.Context(), http.MaxBytesReader(w, r.Body, in.cfg.MaxBody), r.ContentLength, memory)
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, errTooLarge
@@ -260,12 +260,12 @@ func (rx *Receiver) readBody(w http.ResponseWriter, r *http.Request, memory *bod
 
 // readAll is io.ReadAll into a slice that grows with the received bytes,
 // regardless of the announced length.
-func (rx *Receiver) readAll(ctx context.Context, r io.Reader, announced int64, memory *bodyMemory) ([]byte, error) {
-	b := make([]byte, 0, rx.capacity(0, announced))
+func (in *intake) readAll(ctx context.Context, r io.Reader, announced int64, memory *bodyMemory) ([]byte, error) {
+	b := make([]byte, 0, in.capacity(0, announced))
 	for {
 		if len(b) == cap(b) {
-			larger := rx.capacity(cap(b), announced)
-			if larger > freeBody && !memory.reserve(ctx, rx.largest(announced)) {
+			larger := in.capacity(cap(b), announced)
+			if larger > freeBody && !memory.reserve(ctx, in.largest(announced)) {
 				return nil, errBodyMemory
 			}
 			b = append(make([]byte, 0, larger), b...)
@@ -282,17 +282,17 @@ func (rx *Receiver) readAll(ctx context.Context, r io.Reader, announced int64, m
 }
 
 // largest returns the most memory that a body may need.
-func (rx *Receiver) largest(announced int64) int64 {
+func (in *intake) largest(announced int64) int64 {
 	if announced >= 0 {
-		return min(announced, rx.cfg.MaxBody) + 1
+		return min(announced, in.cfg.MaxBody) + 1
 	}
-	return rx.cfg.MaxBody + 1
+	return in.cfg.MaxBody + 1
 }
 
 // capacity returns the next capacity of a body. One byte more than the length
 // is enough to detect the end without growing.
-func (rx *Receiver) capacity(now int, announced int64) int {
-	next := min(int64(max(2*now, firstBody)), rx.cfg.MaxBody+1)
+func (in *intake) capacity(now int, announced int64) int {
+	next := min(int64(max(2*now, firstBody)), in.cfg.MaxBody+1)
 	if announced >= int64(now) && announced < next {
 		next = announced + 1
 	}

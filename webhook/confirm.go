@@ -13,35 +13,59 @@ import (
 	"github.com/gateway-go/gateway/internal/jsonread"
 )
 
+// judge decides what a delivery is: which event, and whether the API confirms it.
+//
+// Signed and unsigned deliveries have separate readers: anyone who knows the
+// receiver's URL can use up the limits of the unsigned one.
+type judge struct {
+	cfg              *Config
+	signed, unsigned *reader // nil without an API
+}
+
+func newJudge(cfg *Config) judge {
+	j := judge{cfg: cfg}
+	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
+		j.signed, j.unsigned = newReader(api{cfg.API}, cfg.ReadBack), newReader(api{cfg.API}, cfg.ReadBack)
+	}
+	return j
+}
+
+func (j *judge) readerOf(e *Event) *reader {
+	if e.Signed {
+		return j.signed
+	}
+	return j.unsigned
+}
+
 // identify returns the record of the event. A proven event is identified by
 // its id; an unproven one, after the API has confirmed it, by its fact. Only
 // these records are written to the store.
-func (rx *Receiver) identify(ctx context.Context, e parsed) (Record, error) {
+func (j *judge) identify(ctx context.Context, e parsed) (Record, error) {
 	switch {
-	case rx.poolOf(e.Event).reader == nil:
+	case j.readerOf(e.Event) == nil:
 		return record(e, "", nil)
 	case e.Signed:
-		fact, err := rx.factOf(ctx, e)
+		fact, err := j.factOf(ctx, e)
 		if err != nil {
 			return Record{}, err
 		}
 		return record(e, fact, nil)
 	default:
-		return rx.confirm(ctx, e)
+		return j.confirm(ctx, e)
 	}
 }
 
 // factOf names the fact of a proven event, so that an unproven event with the
 // same fact is recognized. If the event can happen more than once, the API's
 // state tells which occurrence it is.
-func (rx *Receiver) factOf(ctx context.Context, e parsed) (string, error) {
+func (j *judge) factOf(ctx context.Context, e parsed) (string, error) {
 	if !e.Family.Known() || e.ResourceID == "" {
 		return "", nil
 	}
 	if fact, ok := ownFact(e); ok {
 		return fact, nil
 	}
-	c, _, err := rx.readBack(ctx, e.Event)
+	c, _, err := j.readBack(ctx, e.Event)
 	switch {
 	case errors.Is(err, errUnknownResource):
 		return "", nil
@@ -56,7 +80,7 @@ func (rx *Receiver) factOf(ctx context.Context, e parsed) (string, error) {
 
 // confirm confirms an unproven event by the API, and rebuilds it from the API's
 // resource. The rest of the body is only compared with it.
-func (rx *Receiver) confirm(ctx context.Context, e parsed) (Record, error) {
+func (j *judge) confirm(ctx context.Context, e parsed) (Record, error) {
 	switch {
 	case !e.Family.Known() || e.ResourceID == "":
 		return Record{}, fmt.Errorf("%w: the event names no resource to look up", ErrUnconfirmed)
@@ -65,7 +89,7 @@ func (rx *Receiver) confirm(ctx context.Context, e parsed) (Record, error) {
 	case e.ambiguous:
 		return Record{}, fmt.Errorf("%w: the body names more than one resource", ErrUnconfirmed)
 	}
-	c, res, err := rx.readBack(ctx, e.Event)
+	c, res, err := j.readBack(ctx, e.Event)
 	switch {
 	case errors.Is(err, errUnknownResource):
 		return Record{}, fmt.Errorf("%w: the API has no such resource", ErrUnconfirmed)
@@ -82,7 +106,7 @@ func (rx *Receiver) confirm(ctx context.Context, e parsed) (Record, error) {
 		return Record{}, fmt.Errorf("%w: the resource is still %s", ErrNotConfirmedYet, c.status)
 	case confirmed:
 	}
-	if err := rx.checkRemembered(ctx, c.moment); err != nil {
+	if err := j.checkRemembered(ctx, c.moment); err != nil {
 		return Record{}, err
 	}
 	return rebuilt(e.Event, c, res)
@@ -96,18 +120,18 @@ var errStore = errors.New("webhook: the store can't be read")
 // after a restart; events from shortly before are accepted, because they are
 // most likely still in flight, and because the clocks of gateway and receiver
 // differ.
-func (rx *Receiver) checkRemembered(ctx context.Context, moment time.Time) error {
+func (j *judge) checkRemembered(ctx context.Context, moment time.Time) error {
 	if moment.IsZero() {
 		return nil
 	}
-	remembers, err := rx.cfg.Store.Remembers(ctx)
+	remembers, err := j.cfg.Store.Remembers(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
-	if !rx.cfg.Store.Durable() {
+	if !j.cfg.Store.Durable() {
 		remembers += Tolerance
 	}
-	if rx.cfg.Now().Sub(moment) > remembers {
+	if j.cfg.Now().Sub(moment) > remembers {
 		return fmt.Errorf("%w: it happened longer ago than the store remembers", ErrUnconfirmed)
 	}
 	return nil
@@ -116,17 +140,17 @@ func (rx *Receiver) checkRemembered(ctx context.Context, moment time.Time) error
 // readBack reads the event's resource and judges the event by it. A call that
 // was already running may have seen an older state, so a result of "not yet"
 // is read again.
-func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *resource, error) {
+func (j *judge) readBack(ctx context.Context, e *Event) (confirmation, *resource, error) {
 	for {
-		res, joined, err := rx.poolOf(e).reader.read(ctx, e.Family, e.ResourceID)
+		res, joined, err := j.readerOf(e).read(ctx, e.Family, e.ResourceID)
 		if err != nil {
 			if !errors.Is(err, errUnknownResource) {
 				err = fmt.Errorf("%w: %w", ErrNotConfirmedYet, err)
 			}
 			return confirmation{}, nil, err
 		}
-		now := rx.cfg.Now()
-		c := judge(e, res, now)
+		now := j.cfg.Now()
+		c := confirmationBy(e, res, now)
 		if !e.Signed {
 			c.verdict = max(c.verdict, statusVerdict(e, res, now))
 		}
@@ -138,13 +162,13 @@ func (rx *Receiver) readBack(ctx context.Context, e *Event) (confirmation, *reso
 
 // sameContent compares a signed body with its confirmed twin, which was built
 // from the API's resource.
-func (rx *Receiver) sameContent(ctx context.Context, body []byte) (bool, error) {
+func (j *judge) sameContent(ctx context.Context, body []byte) (bool, error) {
 	e, err := Parse(body)
 	if err != nil {
 		return false, err
 	}
 	e.Signed = true
-	_, res, err := rx.readBack(ctx, e)
+	_, res, err := j.readBack(ctx, e)
 	if errors.Is(err, errUnknownResource) {
 		return false, nil
 	}
@@ -242,8 +266,8 @@ type confirmation struct {
 	status  string
 }
 
-// judge judges e by the resource that the API returned for it.
-func judge(e *Event, r *resource, now time.Time) confirmation {
+// confirmationBy judges e by the resource that the API returned for it.
+func confirmationBy(e *Event, r *resource, now time.Time) confirmation {
 	c := confirmation{status: r.status(), moment: r.head().updatedAt.Time}
 	row, occasion := rowOf(e.Kind), ""
 	switch family := e.Kind.Family(); {

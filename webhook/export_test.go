@@ -22,7 +22,7 @@ func Verdict(k Kind, state any, now time.Time) string {
 	case *gateway.Subscription:
 		r.subscription = s
 	}
-	c := judge(&Event{Kind: k, Family: k.Family(), ResourceID: "x"}, &r, now)
+	c := confirmationBy(&Event{Kind: k, Family: k.Family(), ResourceID: "x"}, &r, now)
 	return [...]string{confirmed: "confirmed", behind: "behind", refuted: "refuted"}[c.verdict]
 }
 

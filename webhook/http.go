@@ -3,11 +3,9 @@ package webhook
 import (
 	"context"
 	"errors"
-	"iter"
 	"maps"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -35,99 +33,22 @@ func (rx *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (rx *Receiver) serve(w http.ResponseWriter, r *http.Request) Response {
 	ctx := rx.opened(r.Context(), nil)
-	in, err := rx.admit(w, r)
-	if err != nil {
-		return rx.reject(ctx, refused(err))
-	}
-	memory := &bodyMemory{pool: rx.untrustedBodies}
-	if in.plausible {
-		memory.pool = rx.signedBodies
-	}
+	memory := &bodyMemory{}
 	defer memory.release()
-	body, err := rx.readBody(w, r, memory)
+	body, json, err := rx.intake.read(w, r, memory)
 	switch {
 	case errors.Is(err, errBodyMemory):
 		return rx.reject(ctx, busy(err))
 	case err != nil:
 		return rx.reject(ctx, refused(err))
 	}
-	return rx.deliver(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body}, in.json)
+	return rx.deliver(ctx, Delivery{Path: r.URL.Path, Header: r.Header, Body: body}, json)
 }
 
 // reject responds to a request that never becomes a delivery.
 func (rx *Receiver) reject(ctx context.Context, r result) Response {
 	rx.report(ctx, r.Observation)
 	return responseOf(r)
-}
-
-// intake is what is known of a request before its body is read.
-type intake struct {
-	json      bool // the headers announce JSON
-	plausible bool // the signature headers have the form of valid ones
-}
-
-// admit rejects a request whose body need not be read.
-func (rx *Receiver) admit(w http.ResponseWriter, r *http.Request) (in intake, err error) {
-	in.json = announcesJSON(r.Header)
-	if rx.needsSignature(r.Header) {
-		var s stamp
-		s, err = rx.verifier.stampOf(r.Header)
-		in.plausible = err == nil && rx.verifier.plausible(s)
-	}
-	switch {
-	case !rx.secretPathMatches(r.URL.Path):
-		err = errNotFound
-	case r.Method != http.MethodPost:
-		w.Header().Set("Allow", http.MethodPost)
-		err = errMethod
-	case !in.json && !in.plausible:
-		err = errMediaType
-	case r.ContentLength > rx.cfg.MaxBody:
-		err = errTooLarge
-	}
-	if err != nil && r.ContentLength != 0 {
-		w.Header().Set("Connection", "close") // don't read the body
-	}
-	return in, err
-}
-
-// announcesJSON reports whether a body is JSON according to its headers, or has
-// no content type. Proxies repeat these headers and add malformed parameters
-// and charsets. With a valid signature the headers do not matter: the body is
-// what the gateway signed, whatever they say.
-func announcesJSON(h http.Header) bool {
-	for encoding := range elements(h, "Content-Encoding") {
-		switch strings.ToLower(encoding) {
-		case "identity", "utf-8", "utf8":
-		default:
-			return false // a signature covers the bytes as they are, so a compressed body is rejected
-		}
-	}
-	for media := range elements(h, "Content-Type") {
-		media, _, _ = strings.Cut(media, ";")
-		media = strings.ToLower(strings.TrimSpace(media))
-		switch {
-		case media == "application/json", media == "text/json":
-		case strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"):
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// elements yields the elements of a header, whether they are in one line or in
-// several.
-func elements(h http.Header, name string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, line := range values(h, name) {
-			for element := range strings.SplitSeq(line, ",") {
-				if element = strings.TrimSpace(element); element != "" && !yield(element) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // Response is the HTTP response to a [Delivery].

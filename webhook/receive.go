@@ -2,11 +2,9 @@ package webhook
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -38,7 +36,7 @@ func (rx *Receiver) deliver(ctx context.Context, d Delivery, json bool) Response
 // receive verifies and parses a delivery, identifies its event (an unsigned one
 // is confirmed by the API), stores it and, in Sync mode, handles it.
 func (rx *Receiver) receive(ctx context.Context, d Delivery, json bool) result {
-	if !rx.secretPathMatches(d.Path) {
+	if !rx.intake.secretPathMatches(d.Path) {
 		return refused(errNotFound)
 	}
 	if int64(len(d.Body)) > rx.cfg.MaxBody {
@@ -48,7 +46,7 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery, json bool) result {
 		return busy(ErrShutdown)
 	}
 	defer rx.running.Done()
-	e, err := rx.authenticate(d)
+	e, err := rx.intake.authenticate(d)
 	switch {
 	case !json && (err != nil || !e.Signed):
 		return refused(errMediaType)
@@ -58,59 +56,18 @@ func (rx *Receiver) receive(ctx context.Context, d Delivery, json bool) result {
 	if rx.cfg.Mode == Sync && rx.runs.isPaused() {
 		return busy(ErrPaused)
 	}
-	pool := rx.poolOf(e.Event)
-	if !pool.enter() {
+	leave, free := rx.intake.enter(e.Signed)
+	if !free {
 		return busy(nil)
 	}
-	defer pool.leave()
-	rec, err := rx.identify(ctx, e)
+	defer leave()
+	rec, err := rx.judge.identify(ctx, e)
 	if err != nil {
 		return unconfirmed(err)
 	}
 	defer rx.purge(ctx)
 	defer rx.handleSetAside() //nolint:contextcheck // it outlives the delivery
 	return rx.accept(ctx, rec)
-}
-
-// secretPathMatches compares the last element of the path in constant time. Some
-// proxies append a slash.
-func (rx *Receiver) secretPathMatches(path string) bool {
-	want := rx.cfg.SecretPath.Reveal()
-	if want == "" {
-		return true
-	}
-	path = strings.TrimRight(path, "/")
-	got := path[strings.LastIndexByte(path, '/')+1:]
-	return subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
-}
-
-// authenticate checks the signature, if the policy requires one or the
-// delivery has one, before anything is read from the body.
-func (rx *Receiver) authenticate(d Delivery) (e parsed, err error) {
-	signed, keyID := rx.needsSignature(d.Header), ""
-	if signed {
-		if keyID, err = rx.verifier.VerifiedBy(d.Header, d.Body); err != nil {
-			return e, err
-		}
-	}
-	if e, err = parse(d.Body); err != nil {
-		return e, err
-	}
-	e.Signed, e.KeyID, e.Source = signed, keyID, SourceDelivery
-	return e, nil
-}
-
-// needsSignature reports whether a delivery is rejected without a valid
-// signature.
-func (rx *Receiver) needsSignature(header http.Header) bool {
-	switch rx.cfg.Trust {
-	case RequireSignature:
-		return true
-	case SignatureOrReadBack:
-		return rx.verifier.Signed(header)
-	default:
-		return false
-	}
 }
 
 // accept stores the event and, in Sync mode, handles it.
@@ -157,10 +114,10 @@ func (rx *Receiver) warnOrder(ctx context.Context, rec Record) {
 // one, but whose content differs, becomes a separate event.
 func (rx *Receiver) put(ctx context.Context, rec *Record) (Entry, error) {
 	entry, err := rx.cfg.Store.Put(ctx, *rec)
-	if err != nil || !rec.Signed || entry.Key == rec.Key || rx.signed.reader == nil {
+	if err != nil || !rec.Signed || entry.Key == rec.Key || rx.judge.signed == nil {
 		return entry, err
 	}
-	same, err := rx.sameContent(ctx, rec.Body)
+	same, err := rx.judge.sameContent(ctx, rec.Body)
 	if err != nil || same {
 		return entry, err
 	}
@@ -204,41 +161,4 @@ func (rx *Receiver) conflict(ctx context.Context, rec Record, first Entry) resul
 	r := failure(rec, OutcomeConflict, errConflict)
 	r.pending = first.unrelated && letter.State != StateDone && !rx.cfg.Store.Durable()
 	return r
-}
-
-// deliveryPool is the capacity for deliveries of one kind. Signed and unsigned ones
-// have separate pools: anyone who knows the receiver's URL can fill the unsigned
-// one.
-type deliveryPool struct {
-	slots  chan struct{}
-	reader *reader // nil without an API
-}
-
-func newDeliveryPool(cfg *Config) deliveryPool {
-	p := deliveryPool{slots: make(chan struct{}, cfg.MaxConcurrent)}
-	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
-		p.reader = newReader(api{cfg.API}, cfg.ReadBack)
-	}
-	return p
-}
-
-// enter takes a slot, if one is free.
-func (p *deliveryPool) enter() bool {
-	select {
-	case p.slots <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (p *deliveryPool) leave() { <-p.slots }
-
-// poolOf returns the pool of an event. Events of the receiver's own Reconciler
-// are trusted like signed ones.
-func (rx *Receiver) poolOf(e *Event) *deliveryPool {
-	if e.Signed || e.Source == SourceReconciler {
-		return &rx.signed
-	}
-	return &rx.unsigned
 }

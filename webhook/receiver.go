@@ -21,15 +21,11 @@ type Receiver struct {
 	// their addresses and not the signing keys.
 	cfg       *Config
 	account   gateway.Account
-	verifier  *Verifier
-	signed    deliveryPool
-	unsigned  deliveryPool
+	intake    intake
+	judge     judge
 	stats     stats
 	runs      runs
 	hungSlots chan struct{} // one place for each hung handler that has given up its slot
-
-	signedBodies    *bodyPool // bodies whose headers could be those of a valid signature
-	untrustedBodies *bodyPool // all others
 
 	mu       sync.Mutex
 	routes   map[route]*handler
@@ -65,7 +61,8 @@ func New(cfg Config) (*Receiver, error) {
 	rx := &Receiver{
 		cfg:         &cfg,
 		account:     account,
-		verifier:    &Verifier{Keys: cfg.Keys, Headers: cfg.Headers, Tolerance: cfg.Tolerance, Now: cfg.Now},
+		intake:      newIntake(&cfg),
+		judge:       newJudge(&cfg),
 		routes:      make(map[route]*handler),
 		hungSlots:   make(chan struct{}, max(cfg.MaxHung, 0)),
 		unrouted:    make(map[route]struct{}),
@@ -74,8 +71,6 @@ func New(cfg Config) (*Receiver, error) {
 		wake:        make(chan struct{}, 1),
 		idleQueries: make(chan chan bool),
 	}
-	rx.signed, rx.unsigned = newDeliveryPool(&cfg), newDeliveryPool(&cfg)
-	rx.signedBodies, rx.untrustedBodies = newBodyPool(&cfg), newBodyPool(&cfg)
 	if err := rx.openAccount(); err != nil {
 		return nil, err
 	}

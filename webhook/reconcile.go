@@ -116,7 +116,7 @@ type Reconciler struct {
 // must have an API.
 func NewReconciler(rx *Receiver, cfg ReconcilerConfig) (*Reconciler, error) {
 	switch {
-	case rx == nil || rx.signed.reader == nil:
+	case rx == nil || rx.judge.signed == nil:
 		return nil, errors.New("webhook: a Reconciler needs a Receiver with an API")
 	case cfg.Open == nil:
 		return nil, errors.New("webhook: ReconcilerConfig.Open is required")

@@ -152,7 +152,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 		return fail(ErrShutdown)
 	}
 	defer ro.rx.running.Done()
-	res, err := ro.rx.signed.reader.api.read(ctx, open.Family, open.ID)
+	res, err := ro.rx.judge.signed.api.read(ctx, open.Family, open.ID)
 	switch {
 	case errors.Is(err, errUnknownResource):
 		one.Missing++
@@ -269,7 +269,7 @@ func (rx *Receiver) acceptOnce(ctx context.Context, rec Record) result {
 // record returns the event of a kind, if the resource proves it.
 func (ro *round) record(open OpenResource, kind Kind, res *resource) (Record, error) {
 	e := &Event{Family: open.Family, Kind: kind, ResourceID: open.ID, Source: SourceReconciler}
-	c := judge(e, res, ro.rx.cfg.Now())
+	c := confirmationBy(e, res, ro.rx.cfg.Now())
 	if c.verdict != confirmed {
 		return Record{}, fmt.Errorf("%w: the resource is %s", ErrUnconfirmed, c.status)
 	}
