@@ -137,7 +137,7 @@ func (w *world) settled() {
 	require.Eventually(w, func() bool {
 		n, err := w.shop.receiver.Counts(w.Context())
 		return err == nil && n.Waiting+n.Claimed == 0
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	n, err := w.shop.receiver.Counts(w.Context())
 	require.NoError(w, err)
 	require.Zero(w, n.Dead, "dead letters")

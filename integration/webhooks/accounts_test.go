@@ -254,7 +254,7 @@ func TestATableWithoutAccountsGetsOne(t *testing.T) {
 				ids = append(ids, c.EventID)
 			}
 			return len(ids) >= 3
-		}, 10*time.Second, 50*time.Millisecond)
+		}, time.Minute, 50*time.Millisecond)
 		assert.ElementsMatch(t, []string{"waiting", "claimed", "later"}, ids)
 		claims, err := theirs.Next(ctx, 10, time.Minute)
 		require.NoError(t, err)

@@ -18,8 +18,17 @@ package explore
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 )
+
+// Sampled reports whether the environment variable SAMPLE, a number, selects case i as
+// one of three. If it is not a number, it selects all.
+func Sampled(i int) bool {
+	n, err := strconv.Atoi(os.Getenv("SAMPLE"))
+	return err != nil || (n+i)%3 == 0
+}
 
 // Run is one execution of a test: the choices that it has made so far.
 type Run struct {

@@ -95,7 +95,7 @@ func isEquivalent(reason string) bool { return strings.HasPrefix(reason, "equiva
 type options struct {
 	area, match, seed string // "" for all
 	sample, workers   int
-	patience          time.Duration // the timeout of tests is this plus four times their usual time
+	patience          time.Duration // see [options.limit]
 }
 
 //go:embed survivors.txt

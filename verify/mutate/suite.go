@@ -127,16 +127,21 @@ func (s *suite) kills(r *runner, m *mutant) bool {
 
 // fails reports whether one of the tests fails because of m: it must pass
 // without m and fail again with it. A test that fails because of load does not
-// kill m.
+// kill m. Without m a test has ten times as long as usual, and then four times as long
+// as it just took: load neither excludes a test nor makes it fail again.
 func (s *suite) fails(r *runner, m *mutant, tests []*test) bool {
 	for len(tests) > 0 {
-		failed := s.failed(r, m.number, tests)
-		switch {
-		case len(failed) == 0:
+		failed := s.failed(r, m.number, tests, r.limit(usual(tests)))
+		if len(failed) == 0 {
 			return false
-		case len(s.failed(r, 0, failed)) > 0:
+		}
+		began := time.Now()
+		without := s.failed(r, 0, failed, 10*r.limit(usual(failed)))
+		took := max(usual(failed), time.Since(began))
+		switch {
+		case len(without) > 0:
 			fmt.Fprintf(os.Stderr, "%s: %s also fails without a mutant\n", s.dir, names(failed))
-		case len(s.failed(r, m.number, failed)) > 0:
+		case len(s.failed(r, m.number, failed, r.limit(took))) > 0:
 			s.killers.add(m.unit, failed)
 			return true
 		default:
@@ -147,17 +152,24 @@ func (s *suite) fails(r *runner, m *mutant, tests []*test) bool {
 	return false
 }
 
+// limit returns the timeout of tests that usually take this long.
+func (o options) limit(usual time.Duration) time.Duration { return o.patience + 4*usual }
+
+// usual returns how long tests took without mutants.
+func usual(tests []*test) (sum time.Duration) {
+	for _, t := range tests {
+		sum += t.took
+	}
+	return sum
+}
+
 // failed runs tests with a mutant and returns those that failed. If the run failed
 // but the output names no test, it returns all of them.
-func (s *suite) failed(r *runner, mutant int, tests []*test) []*test {
-	took := r.patience
-	for _, t := range tests {
-		took += 4 * t.took
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), took+5*time.Second)
+func (s *suite) failed(r *runner, mutant int, tests []*test, limit time.Duration) []*test {
+	ctx, cancel := context.WithTimeout(context.Background(), limit+5*time.Second)
 	defer cancel()
 	out, err := s.command(ctx, r, mutant,
-		"-test.run=^("+names(tests)+")$", "-test.failfast", "-test.timeout="+took.String()).CombinedOutput()
+		"-test.run=^("+names(tests)+")$", "-test.failfast", "-test.timeout="+limit.String()).CombinedOutput()
 	if err == nil {
 		return nil
 	}
