@@ -33,7 +33,7 @@ func Customer(o *Object) {
 	phone := o.String("phone", Nullable)
 	if o.Variant().Dialect.Live(CustomerPhone) {
 		phone.Match(func(s string) bool { return len(s) == livePhoneDigits && digits(s) },
-			"must be 11 digits: an area code and a mobile number")
+			Format{Must: "must be 11 digits: an area code and a mobile number", Pattern: "^[0-9]{11}$"})
 	}
 	o.Object("document", Nullable, customerDocument)
 	o.String("externalRef", Nullable)
@@ -62,7 +62,7 @@ func customerAddress(o *Object) {
 		return
 	}
 	postal(o)
-	o.String("country", Optional).Match(isTwoLetters, "must be two letters")
+	o.String("country", Optional).Match(isTwoLetters, Format{Must: "must be two letters", Pattern: "^[A-Za-z]{2}$"})
 }
 
 func isTwoLetters(s string) bool {

@@ -88,6 +88,13 @@ func (o *Object) only(rules *Shape) {
 	}
 }
 
+// Reject rejects a member that must never be sent.
+func (o *Object) Reject(name, format string, args ...any) {
+	if o.locate(name) > 0 {
+		o.Fail(name, CodeInvalid, format, args...)
+	}
+}
+
 // Variant returns the variant of the run.
 func (o *Object) Variant() Variant { return o.c.variant }
 
@@ -334,25 +341,30 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Match checks the string with valid. If valid returns false, requirement is the
-// message of the violation.
-func (r StringRule) Match(valid func(string) bool, requirement string) StringRule {
-	r.shape().require(requirement)
+// Match checks the string with valid. If valid returns false, f has the message of the
+// violation.
+func (r StringRule) Match(valid func(string) bool, f Format) StringRule {
+	r.shape().format(f)
 	if r.ok() && !valid(r.value()) {
-		r.o.Fail(r.name, CodeInvalid, "%s", requirement)
+		r.o.Fail(r.name, CodeInvalid, "%s", f.Must)
 	}
 	return r
 }
 
 // Email checks for an e-mail address.
-func (r StringRule) Email() StringRule { return r.Match(isEmail, "must be an e-mail address") }
+func (r StringRule) Email() StringRule {
+	return r.Match(isEmail, Format{Must: "must be an e-mail address", Names: "email"})
+}
 
 // IP checks for an IPv4 or IPv6 address.
-func (r StringRule) IP() StringRule { return r.Match(isIP, "must be an IPv4 or IPv6 address") }
+func (r StringRule) IP() StringRule {
+	return r.Match(isIP, Format{Must: "must be an IPv4 or IPv6 address", Names: "ipv4 ipv6"})
+}
 
 // WebURL checks for an absolute http or https URL.
 func (r StringRule) WebURL() StringRule {
-	return r.Match(func(s string) bool { _, ok := webURL(s); return ok }, "must be an http or https URL")
+	return r.Match(func(s string) bool { _, ok := webURL(s); return ok },
+		Format{Must: "must be an http or https URL", Names: "uri", Pattern: "^[Hh][Tt][Tt][Pp][Ss]?://"})
 }
 
 // HTTPS checks for an absolute https URL. With [Variant.LoopbackHTTP], plain
@@ -362,7 +374,7 @@ func (r StringRule) HTTPS() StringRule {
 		u, ok := webURL(s)
 		v := r.o.Variant()
 		return ok && (u.Scheme == "https" || v.LoopbackHTTP && IsLoopback(u.Hostname()) || v.LocalHTTP && IsLocal(u.Hostname()))
-	}, "must be an https URL")
+	}, Format{Must: "must be an https URL", Names: "uri", Pattern: "^[Hh][Tt][Tt][Pp][Ss]://"})
 }
 
 // Time checks for an RFC 3339 timestamp with a zone.
@@ -375,7 +387,12 @@ func (r StringRule) Time() StringRule {
 		// In UTC, a time in the last hours of 9999 may be in a year that RFC
 		// 3339 can't express.
 		return err == nil && t.UTC().Year() >= 0 && t.UTC().Year() <= 9999
-	}, "must be a timestamp with a zone, such as 2027-01-04T12:00:00Z")
+	}, Format{Must: "must be a timestamp with a zone, such as 2027-01-04T12:00:00Z", Names: "date-time"})
+}
+
+// Date checks for an RFC 3339 timestamp with a zone or a date.
+func (r StringRule) Date() {
+	r.Match(isDate, Format{Must: "must be a date or a timestamp with a zone", Names: "date-time date"})
 }
 
 // Future checks that a timestamp is after the variant's Now.

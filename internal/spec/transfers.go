@@ -37,7 +37,7 @@ func Transfer(o *Object) {
 	key := o.String("pix_key_value", Required).Len(MinPixKey, MaxPixKey)
 	if requirement := pixKeyRequirement(o.Text("pix_key_type")); requirement != "" && key.value() != "" {
 		_, valid := NormalPixKey(o.Text("pix_key_type"), key.value())
-		key.Match(func(string) bool { return valid }, requirement)
+		key.Match(func(string) bool { return valid }, Format{Must: requirement})
 	}
 	o.Int("amount", Required).Between(minAmount, MaxSafeAmount)
 	o.String("description", Optional).MaxLen(MaxTransferDescription)
