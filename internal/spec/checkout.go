@@ -52,7 +52,7 @@ func CheckoutLink(o *Object) {
 	}
 	o.When("products").Forbid("amount", Nullable, "together with products")
 	product := linkProduct
-	if o.Variant().Dialect.Live(D23) {
+	if o.Variant().Dialect.Live(LinkProductLimits) {
 		product = liveLinkProduct
 	}
 	o.Int("amount", Optional).Between(MinAmount, MaxAmount)

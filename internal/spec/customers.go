@@ -38,17 +38,17 @@ func Customer(o *Object) {
 	o.Object("document", Nullable, customerDocument)
 	o.String("externalRef", Nullable)
 	o.Object("address", Nullable, customerAddress)
-	if o.Variant().Dialect.Live(D27) {
+	if o.Variant().Dialect.Live(CustomerRead) {
 		o.String("birth_date", Nullable)
 	}
 	ip := o.String("ip_address", Nullable)
-	if !o.Variant().Dialect.Live(D20) {
+	if !o.Variant().Dialect.Live(CustomerFormats) {
 		ip.IP()
 	}
 }
 
 func customerDocument(o *Object) {
-	if !o.Variant().Dialect.Live(D20) {
+	if !o.Variant().Dialect.Live(CustomerFormats) {
 		document(o, CustomerDocumentTypes)
 		return
 	}
@@ -57,7 +57,7 @@ func customerDocument(o *Object) {
 }
 
 func customerAddress(o *Object) {
-	if !o.Variant().Dialect.Live(D20) {
+	if !o.Variant().Dialect.Live(CustomerFormats) {
 		Address(o)
 		return
 	}

@@ -28,10 +28,10 @@ const (
 	Nullable
 )
 
-// optional returns Optional, or Nullable in the live reading of D19, where some
+// optional returns Optional, or Nullable in the live reading of null-members, where some
 // optional members may be null.
 func (o *Object) optional() Presence {
-	if o.Variant().Dialect.Live(D19) {
+	if o.Variant().Dialect.Live(NullMembers) {
 		return Nullable
 	}
 	return Optional

@@ -65,7 +65,7 @@ func Subscription(o *Object) {
 	o.String("trial_end", o.optional()).Time().Future()
 	o.Int("billing_day_of_month", Optional).Between(1, MaxBillingDay)
 	o.String("comment", Optional).MaxLen(MaxPixComment)
-	if o.Variant().Dialect.Live(D29) && o.Text("payment_method") == "pix_automatic" {
+	if o.Variant().Dialect.Live(PixAutomaticMembers) && o.Text("payment_method") == "pix_automatic" {
 		o.only(Describe(Subscription, o.Variant()))
 	}
 }
@@ -158,7 +158,7 @@ var fixedSubscriptionMembers = [...]string{
 // SubscriptionCancel checks the optional body of
 // POST /v2/subscriptions/{id}/cancel.
 func SubscriptionCancel(o *Object) {
-	if o.Variant().Dialect.Live(D21) {
+	if o.Variant().Dialect.Live(CancellationReason) {
 		o.Enum("reason", Optional, CancellationReasons)
 		return
 	}

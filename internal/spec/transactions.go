@@ -55,7 +55,7 @@ func Transaction(o *Object) {
 		details = Optional
 	}
 	method := Required
-	if v.Dialect.Live(D13) {
+	if v.Dialect.Live(MethodOptional) {
 		method = Optional
 	}
 	o.String("external_ref", Nullable)
@@ -71,10 +71,10 @@ func Transaction(o *Object) {
 	o.String("metadata", Nullable)
 	o.Bool("traceable", Optional)
 	o.String("ip_address", Nullable).IP()
-	if v.Dialect.Live(D26) {
+	if v.Dialect.Live(Informations) {
 		o.Array("informations", Optional).Len(0, MaxInformations).Each(transactionInformation)
 	}
-	if !v.Dialect.Live(D8) { // in addition to the rules for every address; the default country is sufficient
+	if !v.Dialect.Live(VoucherAddress) { // in addition to the rules for every address; the default country is sufficient
 		voucher := o.When("method", "voucher")
 		voucher.Require("buyer.address", "for a voucher")
 		voucher.Require("buyer.address.zipCode", "for a voucher")
@@ -100,16 +100,16 @@ func cardToken(r StringRule) {
 func buyer(o *Object) {
 	dialect, known, unknown := o.Variant().Dialect, o.When("id"), o.When("id", "")
 	buyerID(o)
-	if !dialect.Live(D14) || !known.Forbid("name", Nullable, "together with id") {
+	if !dialect.Live(BuyerIDAlone) || !known.Forbid("name", Nullable, "together with id") {
 		o.String("name", unknown.Required("name", Nullable)).MinLen(1)
 	}
-	if !dialect.Live(D14) || !known.Forbid("email", Nullable, "together with id") {
+	if !dialect.Live(BuyerIDAlone) || !known.Forbid("email", Nullable, "together with id") {
 		o.String("email", unknown.Required("email", Nullable)).Email()
 	}
 	o.String("phone", Nullable)
 	o.String("birth_date", Nullable)
 	documentPresence := Nullable
-	if dialect.Live(D15) {
+	if dialect.Live(PixDocument) {
 		documentPresence = unknown.And(o.parent.When("method", "", "pix")).Required("document", Nullable)
 	}
 	o.Object("document", documentPresence, func(o *Object) { document(o, DocumentTypes) })
@@ -178,7 +178,7 @@ func Delivery(o *Object) {
 // SandboxStatus checks the body of PUT /v2/transactions/{id}.
 func SandboxStatus(o *Object) {
 	states := TransactionStatuses
-	if o.Variant().Dialect.Live(D2) {
+	if o.Variant().Dialect.Live(TransactionStates) {
 		states = LiveTransactionStatuses
 	}
 	o.Enum("status", Required, states)

@@ -30,7 +30,7 @@ var (
 // Transfer checks the body of POST /v2/transfers.
 func Transfer(o *Object) {
 	minAmount := int64(MinAmount)
-	if o.Variant().Dialect.Live(D7) {
+	if o.Variant().Dialect.Live(TransferMinimum) {
 		minAmount = MinLiveTransferAmount
 	}
 	o.Enum("pix_key_type", Required, PixKeyTypes)

@@ -107,7 +107,7 @@ func (d *document) whole() (object, error) {
 			"version", version,
 			"summary", "Transactions, subscriptions, customers, transfers and hosted checkout.",
 			"description", "Amounts are integers in the smallest currency unit (cents). Timestamps are RFC 3339.\n\n"+
-				"This describes the "+dialect+" dialect; docs/assumptions.md, D1 to D36, customer-phone and hosted-routes, lists where the other one differs. "+
+				"This describes the "+dialect+" dialect; docs/assumptions.md, The two dialects, lists where the other one differs. "+
 				"The gateway also checks rules that JSON Schema can't express, such as check digits, and reports violations in `errors`.",
 		),
 		"x-dialect", dialect,
