@@ -223,22 +223,14 @@ func (o *Object) Int(name string, p Presence) IntRule {
 	return IntRule{m}
 }
 
-// integer reads the integer at node i. In a body it rewrites notations such as
-// 1200.00 and 1.2e3; in a query it allows only digits, as the code that reads
-// the query does.
+// integer reads the integer at node i. A query allows only digits, as the code that
+// reads the query does.
 func (d *Document) integer(i int) (int64, bool) {
 	if d.query {
 		v, err := strconv.ParseInt(d.Text(i), 10, 64)
 		return v, err == nil
 	}
-	if v, ok := jsonread.PlainInteger(d.Raw(i)); ok {
-		return v, true
-	}
-	v, ok := jsonread.Integer(d.Raw(i))
-	if ok {
-		d.rewrite(i, strconv.FormatInt(v, 10))
-	}
-	return v, ok
+	return jsonread.Integer(d.Raw(i))
 }
 
 // IntRule is an integer being checked.
@@ -379,9 +371,6 @@ func (r StringRule) HTTPS() StringRule {
 
 // Time checks for an RFC 3339 timestamp with a zone.
 func (r StringRule) Time() StringRule {
-	if strings.ContainsAny(r.value(), "tz") {
-		r.o.c.doc.rewrite(r.at, strconv.Quote(strings.ToUpper(r.value())))
-	}
 	return r.Match(func(s string) bool {
 		t, err := ParseTime(s)
 		// In UTC, a time in the last hours of 9999 may be in a year that RFC
