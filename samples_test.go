@@ -46,8 +46,8 @@ func TestEveryPixSampleHasADocument(t *testing.T) {
 func TestTheExamplesRunInTheLiveDialect(t *testing.T) {
 	t.Parallel()
 	differing := []string{
-		"ExampleClient_Do",                     // reads a list without the client's types: D1
-		"ExampleTransfersService_Create_twice", // a repeated reference: D4
+		"ExampleClient_Do",                     // reads a list without the client's types: list-envelope
+		"ExampleTransfersService_Create_twice", // a repeated reference: repeated-transfer
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)

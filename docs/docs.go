@@ -58,7 +58,7 @@ func unpacked(name string) func() []byte {
 
 // Assumption is one choice that the interface document leaves open.
 type Assumption struct {
-	ID   string `json:"id"`   // stable: "D1", "pix-life"
+	ID   string `json:"id"`   // stable: "list-envelope", "pix-life"
 	Text string `json:"text"` // what the project does, as a sentence
 	Knob string `json:"knob"` // the setting that changes it, or the code that decides it
 

@@ -25,7 +25,7 @@ func TestAssumptions(t *testing.T) {
 		assert.False(t, seen[a.ID], "two rows are called %s", a.ID)
 		seen[a.ID] = true
 	}
-	for _, id := range []string{"D1", "D15", "pix-life", "delivery-schedule"} {
+	for _, id := range []string{"list-envelope", "pix-document", "pix-life", "delivery-schedule"} {
 		assert.True(t, seen[id], id)
 	}
 }

@@ -21,7 +21,7 @@ func ExampleRun() {
 		BaseURL:    mockserver.BaseURL,
 		Key:        gateway.NewSecret(gw.Key()),
 		HTTPClient: &http.Client{Transport: gw.Transport()},
-		Only:       []string{"D5", "amount-minimum", "client-texts"},
+		Only:       []string{"validation-status", "amount-minimum", "client-texts"},
 	})
 	if err != nil {
 		panic(err)
@@ -31,7 +31,7 @@ func ExampleRun() {
 	}
 
 	// Output:
-	// D5 differs: live (expected: document)
+	// validation-status differs: live (expected: document)
 	// amount-minimum agrees: assumed
 	// client-texts can't tell: it is about this project's client, not about the gateway
 }

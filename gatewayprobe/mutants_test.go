@@ -164,11 +164,11 @@ const (
 // detect.
 func mutants() map[string]mutant {
 	list := map[string]mutant{
-		"D9":              {options: []mockserver.Option{mockserver.WithLenient()}},
-		"request-id":      heading("X-Request-Id", "another"),
-		"unknown-members": strict("gatewayprobe"),
-		"request-id-form": {exchange: func(x *exchange) { x.header.Set("X-Request-Id", x.request.Header.Get("X-Request-Id")) }},
-		"error-code":      {exchange: func(x *exchange) { x.set("code", "") }},
+		"bare-transaction": {options: []mockserver.Option{mockserver.WithLenient()}},
+		"request-id":       heading("X-Request-Id", "another"),
+		"unknown-members":  strict("gatewayprobe"),
+		"request-id-form":  {exchange: func(x *exchange) { x.header.Set("X-Request-Id", x.request.Header.Get("X-Request-Id")) }},
+		"error-code":       {exchange: func(x *exchange) { x.set("code", "") }},
 		"error-fields": {exchange: func(x *exchange) {
 			if body, ok := x.body.(map[string]any); ok && body["errors"] != nil {
 				body["errors"] = body["errors"].([]any)[:1]

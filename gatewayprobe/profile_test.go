@@ -54,7 +54,7 @@ func mixture() gatewayprobe.Profile {
 	for i, id := range slices.Sorted(maps.Keys(gatewayprobe.LiveProfile().Readings)) {
 		p.Readings[id] = []string{"live", "document"}[i%2]
 	}
-	p.Readings["D17"] = p.Readings["D12"]
+	p.Readings["listed-fee"] = p.Readings["listed-transaction"]
 	return p
 }
 
@@ -63,7 +63,7 @@ func mixture() gatewayprobe.Profile {
 func TestEachRowOfTheDialectsCanBeSetOnItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, id := range slices.Sorted(maps.Keys(gatewayprobe.LiveProfile().Readings)) {
-		if id == "D17" { // is about a member that only exists with D12
+		if id == "listed-fee" { // is about a member that only exists with listed-transaction
 			continue
 		}
 		t.Run(id, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestEachRowOfTheDialectsCanBeSetOnItsOwn(t *testing.T) {
 				profile := gatewayprobe.Profile{Readings: map[string]string{id: "live"}}
 				report := probe(t, gatewayprobe.Config{Only: rowsOfTheDialects()}, mockserver.WithProfile(profile))
 				want := []string{id + ": live (expected: document)"}
-				if id == "D12" {
-					want = append(want, "D17: live (expected: document)")
+				if id == "listed-transaction" {
+					want = append(want, "listed-fee: live (expected: document)")
 				}
 				assert.Equal(t, want, differing(report))
 			})
@@ -118,14 +118,14 @@ func TestTheTwoDialectsAreProfiles(t *testing.T) {
 func TestReadingsWithoutASettingAreListed(t *testing.T) {
 	t.Parallel()
 	profile := gatewayprobe.Profile{Readings: map[string]string{
-		"D1": "live", "D5": "418", "D12": "document", "D17": "live", "list-order": "the older transaction is listed first",
+		"list-envelope": "live", "validation-status": "418", "listed-transaction": "document", "listed-fee": "live", "list-order": "the older transaction is listed first",
 		"transaction-fee": "a payment of 10000 cents costs -1", "amount-minimum": "assumed",
 	}}
-	assert.Equal(t, []string{"D5", "D17", "list-order", "transaction-fee"}, profile.NotReproduced())
+	assert.Equal(t, []string{"validation-status", "listed-fee", "list-order", "transaction-fee"}, profile.NotReproduced())
 
 	synctest.Test(t, func(t *testing.T) {
 		m := mutants()["list-order"]
-		report := probeWith(t, gatewayprobe.Config{Only: []string{"list-order", "D5"}}, m.change(), nil)
+		report := probeWith(t, gatewayprobe.Config{Only: []string{"list-order", "validation-status"}}, m.change(), nil)
 		assert.True(t, report.Results[1].NotReproduced, report.Results[1].Summary())
 		assert.False(t, report.Results[0].NotReproduced, report.Results[0].Summary())
 	})
@@ -134,17 +134,17 @@ func TestReadingsWithoutASettingAreListed(t *testing.T) {
 func TestAFileThatIsNotAProfileIsRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{}`:                          "neither a profile, which has readings, nor a report, which has results",
-		`[`:                           "neither a profile nor a report",
-		`{"readings":{"D99":"live"}}`: `no row "D99"`,
-		`{"readings":{"D1":1}}`:       "neither a profile nor a report",
-		`{"results":[{"id":"D99","verdict":"agrees","reading":"assumed"}]}`: `no row "D99"`,
+		`{}`:                                  "neither a profile, which has readings, nor a report, which has results",
+		`[`:                                   "neither a profile nor a report",
+		`{"readings":{"no-such-row":"live"}}`: `no row "no-such-row"`,
+		`{"readings":{"list-envelope":1}}`:    "neither a profile nor a report",
+		`{"results":[{"id":"no-such-row","verdict":"agrees","reading":"assumed"}]}`: `no row "no-such-row"`,
 	} {
 		_, err := gatewayprobe.ReadProfile([]byte(text))
 		require.ErrorContains(t, err, want, text)
 	}
-	_, err := gatewayprobe.ReadProfile([]byte("\uFEFF" + `{"readings":{"D1":"live"}}`))
+	_, err := gatewayprobe.ReadProfile([]byte("\uFEFF" + `{"readings":{"list-envelope":"live"}}`))
 	require.NoError(t, err, "a byte order mark is skipped")
-	_, err = mockserver.New(mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"D99": "live"}}))
-	require.EqualError(t, err, `mockserver: WithProfile: docs/assumptions.md has no row "D99"`)
+	_, err = mockserver.New(mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"no-such-row": "live"}}))
+	require.EqualError(t, err, `mockserver: WithProfile: docs/assumptions.md has no row "no-such-row"`)
 }

@@ -273,7 +273,7 @@ func idempotencyKeys(t *trial) {
 	first := t.setup(t.post(transactions, body, "Idempotency-Key", key))
 	second := t.setup(t.post(transactions, body, "Idempotency-Key", key, "X-Request-Id", "probe-replay"))
 	if t.id(first) != t.id(second) {
-		t.cannotTell("the gateway ignores Idempotency-Key, see D16")
+		t.cannotTell("the gateway ignores Idempotency-Key, see idempotency-header")
 	}
 	t.want(second.header.Get("X-Request-Id") == "probe-replay", "a replay does not have its own X-Request-Id")
 	t.want(string(first.body) == string(second.body), "a replay has a different body than the first response")

@@ -85,7 +85,7 @@ func TestInvalidConfigsAreRejected(t *testing.T) {
 		"BaseURL must be a URL without":      func(c *gatewayprobe.Config) { c.BaseURL += "/v2?key=1" },
 		"BaseURL must be https":              func(c *gatewayprobe.Config) { c.BaseURL = "http://sandbox.gateway.test" },
 		"the Key must be":                    func(c *gatewayprobe.Config) { c.Key = gateway.NewSecret("sk_test_1\n") },
-		`has no row "D99"`:                   func(c *gatewayprobe.Config) { c.Only = []string{"D99"} },
+		`has no row "no-such-row"`:           func(c *gatewayprobe.Config) { c.Only = []string{"no-such-row"} },
 		"the Rate must be from 0.01 to 1000": func(c *gatewayprobe.Config) { c.Rate = math.NaN() },
 		"the Rate must be from 0.01":         func(c *gatewayprobe.Config) { c.Rate = 1e-12 },
 		"must not be negative":               func(c *gatewayprobe.Config) { c.MaxRequests = -1 },
@@ -164,7 +164,7 @@ func TestTheRateAndTheNumberOfRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		report := probe(t, gatewayprobe.Config{Rate: 2, MaxRequests: 11, Only: []string{"D1", "D2", "D5", "D10", "D11"}})
+		report := probe(t, gatewayprobe.Config{Rate: 2, MaxRequests: 11, Only: []string{"list-envelope", "transaction-states", "validation-status", "transaction-metadata", "transfer-amount"}})
 		assert.Equal(t, 11, report.Requests)
 		assert.GreaterOrEqual(t, time.Since(begin), 5*time.Second)
 		last := report.Results[len(report.Results)-1]
@@ -177,7 +177,7 @@ func TestTheProbeWaitsForTheRateLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begin, limited := time.Now(), 0
-		report := probeWith(t, gatewayprobe.Config{Only: []string{"D5"}}, func(next http.RoundTripper) http.RoundTripper {
+		report := probeWith(t, gatewayprobe.Config{Only: []string{"validation-status"}}, func(next http.RoundTripper) http.RoundTripper {
 			return mutated{next: next, n: new(int), change: func(x *exchange) {
 				if limited++; limited <= 2 {
 					x.status = http.StatusTooManyRequests
@@ -217,17 +217,17 @@ func TestTransfersAndSubscriptionsAreCancelledEvenIfARunIsStopped(t *testing.T) 
 		gw := mockserver.Run(t, mockserver.WithStart(time.Now()), mockserver.WithRealtime(1))
 		ctx, stop := context.WithCancel(t.Context())
 		report, err := gatewayprobe.Run(ctx, gatewayprobe.Config{
-			BaseURL: mockserver.BaseURL, Key: gateway.NewSecret(gw.Key()), Only: []string{"D11", "D19", "transfer-balance"},
+			BaseURL: mockserver.BaseURL, Key: gateway.NewSecret(gw.Key()), Only: []string{"transfer-amount", "null-members", "transfer-balance"},
 			HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 				res, err := gw.Transport().RoundTrip(r)
 				if gw.Requests.Count("POST /v2/subscriptions") == 1 {
-					stop() // in the middle of D19
+					stop() // in the middle of null-members
 				}
 				return res, err
 			})},
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorContains(t, err, "stopped at D19")
+		require.ErrorContains(t, err, "stopped at null-members")
 		require.Len(t, report.Results, 1)
 		client := gw.Client()
 		for transfer, err := range client.Transfers.All(t.Context(), gateway.TransferListParams{}) {

@@ -51,7 +51,7 @@ func subscriptionExperiments() map[string]experiment {
 			t.accepts(patch(object{"gatewayprobe": 1}), "an update of a member that does not exist")
 			t.accepts(patch(object{"metadata": object{"c": "3"}}), "an update of metadata")
 			in, _ := t.setup(t.get(path)).at("data.metadata").(object)
-			delete(in, "provider_recurring") // the gateway's own, see D30
+			delete(in, "provider_recurring") // the gateway's own, see pix-authorization
 			t.want(equal(in, object{"c": "3"}), "metadata is merged, not replaced")
 		}},
 		"subscription-filters": {does: "finds one subscription by each filter of the list", check: func(t *trial) {

@@ -82,24 +82,24 @@ func transactionExperiments() map[string]experiment {
 			t.lasts(card, "data.created_at", "data.next_action.expires_at", 15*time.Minute, "a challenge")
 		}},
 		"transaction-filters": {does: "finds one transaction by each filter of the list", check: transactionFilters},
-		"live-list-item": {does: "checks a listed transaction, if the gateway reads D12 as the live dialect", check: func(t *trial) {
+		"live-list-item": {does: "checks a listed transaction, if the gateway reads listed-transaction as the live dialect", check: func(t *trial) {
 			read, listed := t.listed()
 			item := response{value: listed}
 			if _, found := item.find("payment"); !found {
-				t.cannotTell("the list items do not have the form of the live dialect, see D12")
+				t.cannotTell("the list items do not have the form of the live dialect, see listed-transaction")
 			}
 			t.want(item.at("payment.base_price") == 1000.0, "base_price of 1000 is %v", item.at("payment.base_price"))
 			t.want(item.at("payment.amount") == read["amount"], "the amount of a list item is not that of a read")
 			t.want(item.text("payment.country") == "BR", "country of a buyer without address is %v", item.at("payment.country"))
 			t.want(item.int("attempts_count") == 1, "attempts_count is %v", item.at("attempts_count"))
 		}},
-		"live-metadata": {does: "creates transactions with three forms of metadata, if the gateway reads D10 as the live dialect", check: func(t *trial) {
+		"live-metadata": {does: "creates transactions with three forms of metadata, if the gateway reads transaction-metadata as the live dialect", check: func(t *trial) {
 			for text, want := range map[string]object{
 				`{"a":"b"}`: {"a": "b"}, "a=1&b=2": {"a": "1", "b": "2"}, "order 7": {"metadata": "order 7"},
 			} {
 				_, r := t.make(t.charge("metadata", text))
 				if r.text("data.metadata") == text {
-					t.cannotTell("metadata is returned as it was sent, see D10")
+					t.cannotTell("metadata is returned as it was sent, see transaction-metadata")
 				}
 				t.want(equal(r.at("data.metadata"), want), "%s is returned in another form", text)
 			}

@@ -200,7 +200,7 @@ func webhookExperiments() map[string]experiment {
 				t.want(!strings.Contains(strings.ToLower(name), "signature"), "a delivery to a notify_url is signed, in %s", name)
 			}
 		}},
-		"D32": {does: "checks the api_version of an event", dialect: true, run: func(t *trial) string {
+		"api-version": {does: "checks the api_version of an event", dialect: true, run: func(t *trial) string {
 			url, h := t.hook()
 			t.make(t.charge("notify_url", url))
 			event := t.events(h, 1)[0].event
@@ -213,7 +213,7 @@ func webhookExperiments() map[string]experiment {
 				return fmt.Sprintf("api_version is %q", version)
 			}
 		}},
-		"D35": {does: "creates a transaction of 7300 cents and waits for its payment", dialect: true, run: func(t *trial) string {
+		"sandbox-pays": {does: "creates a transaction of 7300 cents and waits for its payment", dialect: true, run: func(t *trial) string {
 			url, h := t.hook()
 			path, _ := t.make(t.charge("amount", 7300, "notify_url", url))
 			for range 2 { // its payment takes as long as the probe waits for a delivery
@@ -222,7 +222,7 @@ func webhookExperiments() map[string]experiment {
 			r := t.setup(t.get(path))
 			return either(r, r.text("data.status") == "pending", r.text("data.status") == "paid")
 		}},
-		"D33": {does: "checks the phone in an event of a buyer without one", dialect: true, run: func(t *trial) string {
+		"absent-phone": {does: "checks the phone in an event of a buyer without one", dialect: true, run: func(t *trial) string {
 			url, h := t.hook()
 			t.make(t.charge("notify_url", url, "buyer.phone", absent{}))
 			event := t.events(h, 1)[0].event

@@ -110,7 +110,7 @@ func (c settings) check() error {
 		return errors.New("mockserver: WithEndpointPause: a number of failures can't be negative")
 	case c.mistake != nil:
 		return c.mistake
-	case c.settled != 0 && !c.dialect.Live(spec.D24):
+	case c.settled != 0 && !c.dialect.Live(spec.BasePrice):
 		return errors.New("mockserver: WithSettledPercent: only the live dialect reports what it settles as the amount")
 	case c.environment > Production:
 		return errors.New("mockserver: WithEnvironment: neither Sandbox nor Production")

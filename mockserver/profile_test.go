@@ -14,7 +14,7 @@ import (
 // two dialects.
 func TestTheConsoleShowsAMixtureOfTheDialects(t *testing.T) {
 	t.Parallel()
-	gw := mockserver.Run(t, mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"D13": "live"}}))
+	gw := mockserver.Run(t, mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"method-optional": "live"}}))
 	tx, err := gw.Client().Transactions.Create(t.Context(), order("a"))
 	require.NoError(t, err)
 	b := browser{t, gw}

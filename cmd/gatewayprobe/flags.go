@@ -79,7 +79,7 @@ func (f *flags) set(only *string) *flag.FlagSet {
 	s.BoolVar(&f.version, "version", false, "print the version and exit")
 	s.BoolVar(&f.list, "list", false, "list what a run would do without sending anything")
 	s.StringVar(&f.json, "json", "", "write a report with every request and response, masked, to this `file`")
-	s.StringVar(only, "only", "", "`rows` of docs/assumptions.md to test, comma-separated, such as D1,list-order")
+	s.StringVar(only, "only", "", "`rows` of docs/assumptions.md to test, comma-separated, such as list-envelope,list-order")
 	s.StringVar(&f.profile, "profile", "", "compare the gateway with an earlier report (a `file`), or with live or document (default document)")
 	s.StringVar(&c.WebhookURL, "webhook-url", "", "public `URL` that forwards to -listen; without it, webhooks are not tested")
 	s.StringVar(&f.listen, "listen", "", "`address` to receive webhooks on, such as :8080")

@@ -39,9 +39,9 @@ func TestTheCommandPrintsALinePerRowAndWritesTheReport(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.json")
 	code, out, errs := command(t, "-base-url", startMock(t, mockserver.WithDialect(mockserver.Live)), "-rate", "1000",
-		"-only", "D5,amount-minimum,client-texts,event-id", "-json", file)
+		"-only", "validation-status,amount-minimum,client-texts,event-id", "-json", file)
 	require.Zero(t, code, errs)
-	assert.Contains(t, out, "differs\tD5\tlive (expected: document)\tA v2 write that breaks a rule gets 400; ")
+	assert.Contains(t, out, "differs\tvalidation-status\tlive (expected: document)\tA v2 write that breaks a rule gets 400; ")
 	assert.Contains(t, out, "agrees\tamount-minimum\tassumed\n")
 	assert.Contains(t, out, "can't tell\tevent-id\tit needs a receiver of webhooks: set -webhook-url and -listen\tEvery delivery of an event has ")
 	assert.Contains(t, out, "1 agree, 1 differ, 1 inconclusive, 1 can't be tested from outside")
@@ -61,18 +61,18 @@ func TestAProfileShowsWhatChanged(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.json")
 	live := startMock(t, mockserver.WithDialect(mockserver.Live))
-	code, _, errs := command(t, "-base-url", live, "-rate", "1000", "-only", "D5,D22", "-json", file)
+	code, _, errs := command(t, "-base-url", live, "-rate", "1000", "-only", "validation-status,malformed-id", "-json", file)
 	require.Zero(t, code, errs)
 
-	code, out, errs := command(t, "-base-url", live, "-rate", "1000", "-only", "D5,D22", "-profile", file)
+	code, out, errs := command(t, "-base-url", live, "-rate", "1000", "-only", "validation-status,malformed-id", "-profile", file)
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "2 agree, 0 differ")
 
-	code, out, errs = command(t, "-base-url", startMock(t), "-rate", "1000", "-only", "D5,D22", "-profile", file)
+	code, out, errs = command(t, "-base-url", startMock(t), "-rate", "1000", "-only", "validation-status,malformed-id", "-profile", file)
 	assert.Equal(t, different, code, errs)
-	assert.Contains(t, out, "differs\tD5\tdocument (expected: live)\t")
+	assert.Contains(t, out, "differs\tvalidation-status\tdocument (expected: live)\t")
 
-	code, out, errs = command(t, "-base-url", live, "-rate", "1000", "-only", "D5,D22", "-profile", "live")
+	code, out, errs = command(t, "-base-url", live, "-rate", "1000", "-only", "validation-status,malformed-id", "-profile", "live")
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "2 agree, 0 differ")
 }
@@ -82,25 +82,25 @@ func TestWebhooksReachTheCommandsReceiver(t *testing.T) {
 	gw := mockserver.Run(t)
 	url, err := gw.Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	code, out, errs := command(t, "-base-url", url, "-only", "D32", "-listen", "127.0.0.1:0",
+	code, out, errs := command(t, "-base-url", url, "-only", "api-version", "-listen", "127.0.0.1:0",
 		"-webhook-url", "https://hooks.example", "-webhook-wait", "1ms")
 	require.Zero(t, code, errs)
-	assert.Contains(t, out, "can't tell\tD32\tno webhook arrived within 1ms\t", "nothing forwards to the receiver in this test")
+	assert.Contains(t, out, "can't tell\tapi-version\tno webhook arrived within 1ms\t", "nothing forwards to the receiver in this test")
 }
 
 func TestATerminalShowsATableAndTheProgress(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	s := screen{out: &out, terminal: true, steps: gatewayprobe.Steps("D5", "D7", "client-texts")}
-	s.result(gatewayprobe.Result{ID: "D5", Verdict: gatewayprobe.Differs, Reading: "live", Expected: "document", Claim: "It gets 400."})
-	s.result(gatewayprobe.Result{ID: "D7", Verdict: gatewayprobe.Agrees, Reading: "document", Claim: "It is 1 cent."})
+	s := screen{out: &out, terminal: true, steps: gatewayprobe.Steps("validation-status", "transfer-minimum", "client-texts")}
+	s.result(gatewayprobe.Result{ID: "validation-status", Verdict: gatewayprobe.Differs, Reading: "live", Expected: "document", Claim: "It gets 400."})
+	s.result(gatewayprobe.Result{ID: "transfer-minimum", Verdict: gatewayprobe.Agrees, Reading: "document", Claim: "It is 1 cent."})
 	s.result(gatewayprobe.Result{ID: "client-texts", Verdict: gatewayprobe.CannotTell, Why: "it is about the client"})
 	s.summary(&gatewayprobe.Report{})
 	plain := regexp.MustCompile(`\x1b\[\d*m`).ReplaceAllString(out.String(), "")
 	lines := strings.Split(strings.ReplaceAll(plain, clearLine, "\r"), "\n")
-	assert.Equal(t, "\rdiffers     D5                       live (expected: document)", lines[0])
+	assert.Equal(t, "\rdiffers     validation-status        live (expected: document)", lines[0])
 	assert.Equal(t, strings.Repeat(" ", 38)+"It gets 400.", lines[1])
-	assert.Equal(t, "\r1 of 3 rows\ragrees      D7                       document", lines[2])
+	assert.Equal(t, "\r1 of 3 rows\ragrees      transfer-minimum         document", lines[2])
 	assert.Contains(t, lines[3], "1 can't be tested from outside")
 	assert.NotContains(t, plain, "It is 1 cent.")
 }
@@ -109,7 +109,7 @@ func TestListSendsNothing(t *testing.T) {
 	t.Parallel()
 	code, out, errs := command(t, "-list")
 	require.Zero(t, code, errs)
-	assert.Regexp(t, `(?m)^D5 +creates a transaction with an amount of 0 \(set by mockgateway -profile\)$`, out)
+	assert.Regexp(t, `(?m)^validation-status +creates a transaction with an amount of 0 \(set by mockgateway -profile\)$`, out)
 	assert.Regexp(t, `(?m)^client-texts +not tested: it is about this project's client`, out)
 	assert.Regexp(t, `\d+ of \d+ rows of docs/assumptions.md are tested.\n$`, out)
 }
@@ -127,11 +127,11 @@ func TestHelpListsTheFlagsAndNoneForTheKey(t *testing.T) {
 func TestWrongFlagsAreRejected(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"":                                      "-base-url is missing",
-		"-base-url http://localhost extra":      `unexpected argument "extra"`,
-		"-base-url http://localhost -only D99":  `-only: docs/assumptions.md has no row "D99"`,
-		"-base-url http://localhost -rate 0":    "must be above 0",
-		"-base-url http://localhost -listen :0": "-webhook-url and -listen must be set together",
+		"":                                 "-base-url is missing",
+		"-base-url http://localhost extra": `unexpected argument "extra"`,
+		"-base-url http://localhost -only no-such-row":                  `-only: docs/assumptions.md has no row "no-such-row"`,
+		"-base-url http://localhost -rate 0":                            "must be above 0",
+		"-base-url http://localhost -listen :0":                         "-webhook-url and -listen must be set together",
 		"-base-url http://localhost -listen :0 -webhook-url probe":      "-webhook-url must be",
 		"-base-url http://localhost -card-token visa=1":                 "must be ok=",
 		"-base-url http://localhost -profile testdata/there-is-no-file": "-profile: open",

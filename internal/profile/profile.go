@@ -23,10 +23,10 @@ const (
 
 // The rows with their own readings.
 const (
-	LenientRow = "D9"
+	LenientRow = "bare-transaction"
 	FeeRow     = "transaction-fee"
 	SettledRow = "settled-share"
-	listedFee  = "D17" // has the same reading as D12, which precedes it
+	listedFee  = "listed-fee" // has the same reading as listed-transaction, which precedes it
 )
 
 // Settings are the mock gateway's settings for a set of readings.
@@ -68,7 +68,7 @@ func (s *Settings) add(id, reading string) bool {
 	case dialect:
 		return reading == Document
 	case id == listedFee:
-		return reading == Document && !s.Dialect.Live(spec.D12) || reading == Live && s.Dialect.Live(spec.D12)
+		return reading == Document && !s.Dialect.Live(spec.ListedTransaction) || reading == Live && s.Dialect.Live(spec.ListedTransaction)
 	case reading == Assumed:
 		return true
 	case id == LenientRow && reading == Lenient:

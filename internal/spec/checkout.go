@@ -47,14 +47,12 @@ var HostedCheckout = struct{ Open, Pay Operation }{
 // CheckoutLink checks the body of POST /v2/checkout-links: a link has either
 // products or an amount.
 func CheckoutLink(o *Object) {
-	switch {
-	case o.Has("amount") && o.Has("products"):
-		o.Fail("amount", CodeInvalid, "must not be sent together with products")
-	case o.locate("amount") == 0 && o.locate("products") == 0:
-		o.Fail("products", CodeRequired, "is required if amount is not sent")
+	if o.kind("amount") != 'n' && o.kind("products") == 0 { // values of a wrong type are reported as such
+		o.When("amount", "").Require("products", "if amount is not sent")
 	}
+	o.When("products").Forbid("amount", Nullable, "together with products")
 	product := linkProduct
-	if o.Variant().Dialect.Live(D23) {
+	if o.Variant().Dialect.Live(LinkProductLimits) {
 		product = liveLinkProduct
 	}
 	o.Int("amount", Optional).Between(MinAmount, MaxAmount)

@@ -33,22 +33,22 @@ func Customer(o *Object) {
 	phone := o.String("phone", Nullable)
 	if o.Variant().Dialect.Live(CustomerPhone) {
 		phone.Match(func(s string) bool { return len(s) == livePhoneDigits && digits(s) },
-			"must be 11 digits: an area code and a mobile number")
+			Format{Must: "must be 11 digits: an area code and a mobile number", Pattern: "^[0-9]{11}$"})
 	}
 	o.Object("document", Nullable, customerDocument)
 	o.String("externalRef", Nullable)
 	o.Object("address", Nullable, customerAddress)
-	if o.Variant().Dialect.Live(D27) {
+	if o.Variant().Dialect.Live(CustomerRead) {
 		o.String("birth_date", Nullable)
 	}
 	ip := o.String("ip_address", Nullable)
-	if !o.Variant().Dialect.Live(D20) {
+	if !o.Variant().Dialect.Live(CustomerFormats) {
 		ip.IP()
 	}
 }
 
 func customerDocument(o *Object) {
-	if !o.Variant().Dialect.Live(D20) {
+	if !o.Variant().Dialect.Live(CustomerFormats) {
 		document(o, CustomerDocumentTypes)
 		return
 	}
@@ -57,12 +57,12 @@ func customerDocument(o *Object) {
 }
 
 func customerAddress(o *Object) {
-	if !o.Variant().Dialect.Live(D20) {
+	if !o.Variant().Dialect.Live(CustomerFormats) {
 		Address(o)
 		return
 	}
 	postal(o)
-	o.String("country", Optional).Match(isTwoLetters, "must be two letters")
+	o.String("country", Optional).Match(isTwoLetters, Format{Must: "must be two letters", Pattern: "^[A-Za-z]{2}$"})
 }
 
 func isTwoLetters(s string) bool {

@@ -13,22 +13,30 @@ import (
 type Shape struct {
 	Name     string        // of the member
 	Presence Presence      // whether it may be missing or null
-	Kind     jsontext.Kind // of the value; 0 for a member that a rule reads but does not check
-	Integer  bool          // a number without a fraction
+	Kind     jsontext.Kind // of the value; 0 for a member that must not be sent
+	Integer  bool          // a number without a fraction; a string that may also be one
 	Joined   bool          // a query parameter with several values, separated by commas
 
 	Min, Max       float64  // of a number; infinite if there is no limit
 	MinLen, MaxLen int      // characters or elements; MaxLen is -1 if there is no limit
 	Enum           []string // the only values that are allowed
-	Requirements   []string // the messages of other rules, such as "must be an https URL"
+	Format         Format   // of a string
 
-	Members []*Shape // of an object, in the order of the rules
-	Element *Shape   // of an array
+	Members      []*Shape     // of an object, in the order of the rules
+	Dependencies []Dependency // of an object: rules that apply only to some requests
+	Element      *Shape       // of an array
 }
 
-// Describe returns the checks that rule runs on an empty body or query. Checks
-// that depend on another member's value are not included; to see those, run
-// [Check] on a body with that member.
+// Format is a rule for a string: what it must be, and how JSON Schema says that. The
+// table of integration/openapi lists what JSON Schema can't express.
+type Format struct {
+	Must    string // the message of the violation
+	Names   string // of JSON Schema's formats, one of which the string has: "date-time date"
+	Pattern string
+}
+
+// Describe returns the checks that rule runs on every body or query, and those that
+// depend on other members if the rule declares on which: see [Object.When].
 func Describe(rule Rule, v Variant) *Shape {
 	d, _ := Parse([]byte("{}"))
 	defer d.Release()
@@ -72,6 +80,13 @@ func (s *Shape) take(name string, p Presence, kind jsontext.Kind, want string) {
 	m.Presence, m.Kind, m.Integer = p, kind, want == "an integer"
 }
 
+// orInteger lets a string also be an integer.
+func (s *Shape) orInteger() {
+	if s != nil {
+		s.Integer = true
+	}
+}
+
 func (s *Shape) between(lo, hi float64) {
 	if s != nil {
 		s.Min, s.Max = lo, hi
@@ -88,9 +103,9 @@ func (s *Shape) length(lo, hi int) {
 	}
 }
 
-func (s *Shape) require(message string) {
+func (s *Shape) format(f Format) {
 	if s != nil {
-		s.Requirements = append(s.Requirements, message)
+		s.Format = f
 	}
 }
 

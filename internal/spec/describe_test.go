@@ -22,14 +22,15 @@ func TestDescribeListsEveryLimitOfABody(t *testing.T) {
 	assert.InDelta(t, spec.MaxAmount, amount.Max, 0)
 	assert.Equal(t, []string{"pix", "voucher", "credit_card"}, body.Member("method").Enum)
 	assert.Equal(t, spec.MaxNotifyURL, body.Member("notify_url").MaxLen)
-	assert.Equal(t, []string{"must be an https URL"}, body.Member("notify_url").Requirements)
+	assert.Equal(t, "must be an https URL", body.Member("notify_url").Format.Must)
 
 	products := body.Member("products")
 	assert.Equal(t, [2]int{spec.MinProducts, spec.MaxProducts}, [2]int{products.MinLen, products.MaxLen})
 	assert.Equal(t, spec.MaxProductName, products.Element.Member("name").MaxLen)
 	assert.Equal(t, spec.Nullable, products.Element.Member("sku").Presence)
 	assert.Equal(t, spec.Required, body.Member("buyer").Member("address").Member("city").Presence)
-	assert.Zero(t, body.Member("buyer").Member("id").Kind, "a rule reads it without checking it")
+	assert.True(t, body.Member("buyer").Member("id").Integer, "a string that may also be an integer")
+	assert.Contains(t, body.Dependencies, spec.Dependency{When: []spec.Term{{Path: "method", Values: []string{"credit_card"}}}, Path: "token"})
 }
 
 func TestDescribeFollowsTheVariant(t *testing.T) {

@@ -13,39 +13,39 @@ type Dialect uint64
 // Row is a row of docs/assumptions.md in which gateways differ.
 type Row uint8
 
-// The rows, named by their ids.
+// The rows.
 const (
-	D1 Row = iota
-	D2
-	D3
-	D4
-	D5
-	D6
-	D7
-	D8
-	D10
-	D11
-	D12 // includes D17, which is about a member that exists only in D12's live reading
-	D13
-	D14
-	D15
-	D16
-	D18
-	D19
-	D20
-	D21
-	D22
-	D23
-	D24
-	D26
-	D27
-	D28
-	D29
-	D30
-	D32
-	D33
-	D35
-	D36
+	ListEnvelope Row = iota
+	TransactionStates
+	ChallengeState
+	RepeatedTransfer
+	ValidationStatus
+	PlainErrors
+	TransferMinimum
+	VoucherAddress
+	TransactionMetadata
+	TransferAmount
+	ListedTransaction // and listed-fee, which is about a member that exists only in its live reading
+	MethodOptional
+	BuyerIDAlone
+	PixDocument
+	IdempotencyHeader
+	DeliveryErrors
+	NullMembers
+	CustomerFormats
+	CancellationReason
+	MalformedID
+	LinkProductLimits
+	BasePrice
+	Informations
+	CustomerRead
+	RepeatedSubscription
+	PixAutomaticMembers
+	PixAuthorization
+	APIVersion
+	AbsentPhone
+	SandboxPays
+	BodyNotObject
 	CustomerPhone
 	HostedRoutes
 	rows
@@ -53,9 +53,39 @@ const (
 
 // rowIDs are the rows' ids in docs/assumptions.md.
 var rowIDs = [rows]string{
-	"D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "D10", "D11", "D12", "D13", "D14", "D15", "D16", "D18", "D19", "D20", "D21", "D22",
-	"D23", "D24", "D26", "D27", "D28", "D29", "D30", "D32", "D33",
-	"D35", "D36", "customer-phone", "hosted-routes",
+	ListEnvelope:         "list-envelope",
+	TransactionStates:    "transaction-states",
+	ChallengeState:       "challenge-state",
+	RepeatedTransfer:     "repeated-transfer",
+	ValidationStatus:     "validation-status",
+	PlainErrors:          "plain-errors",
+	TransferMinimum:      "transfer-minimum",
+	VoucherAddress:       "voucher-address",
+	TransactionMetadata:  "transaction-metadata",
+	TransferAmount:       "transfer-amount",
+	ListedTransaction:    "listed-transaction",
+	MethodOptional:       "method-optional",
+	BuyerIDAlone:         "buyer-id-alone",
+	PixDocument:          "pix-document",
+	IdempotencyHeader:    "idempotency-header",
+	DeliveryErrors:       "delivery-errors",
+	NullMembers:          "null-members",
+	CustomerFormats:      "customer-formats",
+	CancellationReason:   "cancellation-reason",
+	MalformedID:          "malformed-id",
+	LinkProductLimits:    "link-product-limits",
+	BasePrice:            "base-price",
+	Informations:         "informations",
+	CustomerRead:         "customer-read",
+	RepeatedSubscription: "repeated-subscription",
+	PixAutomaticMembers:  "pix-automatic-members",
+	PixAuthorization:     "pix-authorization",
+	APIVersion:           "api-version",
+	AbsentPhone:          "absent-phone",
+	SandboxPays:          "sandbox-pays",
+	BodyNotObject:        "body-not-object",
+	CustomerPhone:        "customer-phone",
+	HostedRoutes:         "hosted-routes",
 }
 
 // The two known dialects.
@@ -67,7 +97,7 @@ const (
 // ClientDialect has the live readings that check a member which gateways of the
 // document ignore. The client checks its params with it: any other live reading
 // would reject what such a gateway accepts.
-const ClientDialect Dialect = 1 << D26
+const ClientDialect Dialect = 1 << Informations
 
 // RowOf returns the row with the given id.
 func RowOf(id string) (r Row, found bool) {
@@ -95,7 +125,7 @@ func (d Dialect) Nearest() Dialect {
 }
 
 // String returns "document", "live", or for a mixture the rows with the live
-// reading: "live in D4, D7".
+// reading: "live in repeated-transfer, transfer-minimum".
 func (d Dialect) String() string {
 	switch d {
 	case DocumentDialect:

@@ -11,8 +11,13 @@ import (
 
 // allRows are the rows in their order.
 var allRows = [...]string{
-	"D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "D10", "D11", "D12", "D13", "D14", "D15", "D16", "D18", "D19", "D20", "D21", "D22", "D23", "D24",
-	"D26", "D27", "D28", "D29", "D30", "D32", "D33", "D35", "D36", "customer-phone", "hosted-routes",
+	"list-envelope", "transaction-states", "challenge-state", "repeated-transfer", "validation-status",
+	"plain-errors", "transfer-minimum", "voucher-address", "transaction-metadata", "transfer-amount",
+	"listed-transaction", "method-optional", "buyer-id-alone", "pix-document", "idempotency-header",
+	"delivery-errors", "null-members", "customer-formats", "cancellation-reason", "malformed-id",
+	"link-product-limits", "base-price", "informations", "customer-read", "repeated-subscription",
+	"pix-automatic-members", "pix-authorization", "api-version", "absent-phone", "sandbox-pays", "body-not-object",
+	"customer-phone", "hosted-routes",
 }
 
 func TestADialectIsASetOfLiveRows(t *testing.T) {
@@ -30,9 +35,9 @@ func TestADialectIsASetOfLiveRows(t *testing.T) {
 			assert.False(t, spec.DocumentDialect.Live(o), other)
 		}
 	}
-	_, found := spec.RowOf("D9")
+	_, found := spec.RowOf("bare-transaction")
 	assert.False(t, found)
-	assert.Equal(t, "live in D4, D7", spec.DocumentDialect.With(spec.D7).With(spec.D4).String())
+	assert.Equal(t, "live in repeated-transfer, transfer-minimum", spec.DocumentDialect.With(spec.TransferMinimum).With(spec.RepeatedTransfer).String())
 	assert.Equal(t, "document", spec.DocumentDialect.String())
 	assert.Equal(t, "live", spec.LiveDialect.String())
 }
@@ -67,21 +72,21 @@ func TestEachRowChangesOnlyItsOwnRule(t *testing.T) {
 		body     string
 		violated string
 	}{
-		{spec.D2, "live", spec.SandboxStatus, `{"status":"authorized"}`, "status"},
-		{spec.D7, "document", spec.Transfer, edit(t, transferBase, "amount", "999"), "amount"},
-		{spec.D8, "live", spec.Transaction, charge(`"method":"voucher",`, buyer), "buyer.address"},
-		{spec.D13, "live", spec.Transaction, charge("", `{"name":"x","email":"a@b","document":{"type":"CPF","number":"1"}}`), "method"},
-		{spec.D14, "document", spec.Transaction, charge(`"method":"pix",`, `{"id":1,"name":"x"}`), "buyer.name"},
-		{spec.D15, "document", spec.Transaction, charge(`"method":"pix",`, buyer), "buyer.document"},
-		{spec.D19, "live", spec.Subscription, edit(t, cardSubscription, "idempotency_key", "null"), "idempotency_key"},
-		{spec.D20, "live", spec.Customer, edit(t, customerBase, "ip_address", `"unknown"`), "ip_address"},
-		{spec.D20, "live", spec.Customer, edit(t, customerBase, "document.number", `""`), "document.number"},
-		{spec.D20, "live", spec.Customer, edit(t, customerBase, "address.country", `"US"`), "address.country"},
-		{spec.D21, "document", spec.SubscriptionCancel, `{"reason":"moved"}`, "reason"},
-		{spec.D23, "document", spec.CheckoutLink, `{"products":[{"name":"x","price":1}]}`, "products[0].external_id"},
-		{spec.D26, "document", spec.Transaction, charge(`"method":"voucher","informations":[{"key":"a"}],`, `{"name":"x","email":"a@b","address":{"street":"A","city":"B","zipCode":"1"}}`), "informations[0].value"},
-		{spec.D27, "document", spec.Customer, `{"name":"x","email":"a@b","birth_date":1}`, "birth_date"},
-		{spec.D29, "document", spec.Subscription, `{"customer_id":"x","amount":1,"interval":"month","payment_method":"pix_automatic","colour":"red"}`, "colour"},
+		{spec.TransactionStates, "live", spec.SandboxStatus, `{"status":"authorized"}`, "status"},
+		{spec.TransferMinimum, "document", spec.Transfer, edit(t, transferBase, "amount", "999"), "amount"},
+		{spec.VoucherAddress, "live", spec.Transaction, charge(`"method":"voucher",`, buyer), "buyer.address"},
+		{spec.MethodOptional, "live", spec.Transaction, charge("", `{"name":"x","email":"a@b","document":{"type":"CPF","number":"1"}}`), "method"},
+		{spec.BuyerIDAlone, "document", spec.Transaction, charge(`"method":"pix",`, `{"id":1,"name":"x"}`), "buyer.name"},
+		{spec.PixDocument, "document", spec.Transaction, charge(`"method":"pix",`, buyer), "buyer.document"},
+		{spec.NullMembers, "live", spec.Subscription, edit(t, cardSubscription, "idempotency_key", "null"), "idempotency_key"},
+		{spec.CustomerFormats, "live", spec.Customer, edit(t, customerBase, "ip_address", `"unknown"`), "ip_address"},
+		{spec.CustomerFormats, "live", spec.Customer, edit(t, customerBase, "document.number", `""`), "document.number"},
+		{spec.CustomerFormats, "live", spec.Customer, edit(t, customerBase, "address.country", `"US"`), "address.country"},
+		{spec.CancellationReason, "document", spec.SubscriptionCancel, `{"reason":"moved"}`, "reason"},
+		{spec.LinkProductLimits, "document", spec.CheckoutLink, `{"products":[{"name":"x","price":1}]}`, "products[0].external_id"},
+		{spec.Informations, "document", spec.Transaction, charge(`"method":"voucher","informations":[{"key":"a"}],`, `{"name":"x","email":"a@b","address":{"street":"A","city":"B","zipCode":"1"}}`), "informations[0].value"},
+		{spec.CustomerRead, "document", spec.Customer, `{"name":"x","email":"a@b","birth_date":1}`, "birth_date"},
+		{spec.PixAutomaticMembers, "document", spec.Subscription, `{"customer_id":"x","amount":1,"interval":"month","payment_method":"pix_automatic","colour":"red"}`, "colour"},
 		{spec.CustomerPhone, "document", spec.Customer, edit(t, customerBase, "phone", `"1"`), "phone"},
 	} {
 		for _, id := range allRows {

@@ -7,8 +7,10 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,7 +26,6 @@ type Document struct {
 	body  []byte
 	query bool // made from query parameters: every value is a string
 
-	plain   []plainValue // values that Go's decoder does not accept as written
 	checker checker
 	objects []Object
 }
@@ -70,46 +71,46 @@ const maxShown = 200
 // shown shortens a path whose names are long or that is deep, since it is in an error.
 func shown(path string) string { return truncate.Ellipsis(path, maxShown) }
 
-// plainValue is a value rewritten in a form that Go's decoder accepts.
-type plainValue struct {
-	start, end int // in the body
-	text       string
-}
-
-// rewrite records the plain form of a value.
-func (d *Document) rewrite(i int, text string) {
-	start, end := d.Place(i)
-	d.plain = append(d.plain, plainValue{start, end, text})
-}
-
-// plainBody returns the body with integers such as 1000.0 and 1e3 written as
-// digits and timestamps in upper case, as Go's decoder requires. It copies the
-// body only if something changes.
-func (d *Document) plainBody() []byte {
-	if len(d.plain) == 0 {
-		return d.body
-	}
-	slices.SortFunc(d.plain, func(a, b plainValue) int { return a.start - b.start })
-	var out []byte
-	at := 0
-	for _, p := range d.plain {
-		if p.start < at {
-			continue // two rules rewrote the same value
+// notations reads integers such as 1000.0 and 1e3 and timestamps in lower case, which
+// the rules accept and Go's decoder does not.
+var notations = json.WithUnmarshalers(json.JoinUnmarshalers(
+	json.UnmarshalFromFunc(readInteger[int]),
+	json.UnmarshalFromFunc(readInteger[int64]),
+	json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v *time.Time) error {
+		if dec.PeekKind() != '"' {
+			return errors.ErrUnsupported
 		}
-		out = append(append(out, d.body[at:p.start]...), p.text...)
-		at = p.end
+		token, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(strconv.Quote(strings.ToUpper(token.String()))), v) // which is stricter than Go's time package
+	}),
+))
+
+func readInteger[T int | int64](dec *jsontext.Decoder, v *T) error {
+	if dec.PeekKind() != '0' {
+		return errors.ErrUnsupported
 	}
-	return append(out, d.body[at:]...)
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	n, ok := jsonread.Integer(string(raw))
+	if *v = T(n); !ok || int64(*v) != n {
+		return strconv.ErrRange
+	}
+	return nil
 }
 
 // Decode decodes the document into v, which must point to a zero value. Call
 // [Document.Check] first. Decode converts notations such as 1e3, but not types.
 func (d *Document) Decode(v any) error {
-	if len(d.plain) == 0 && d.Document.Decode(v) {
+	if d.Document.Decode(v) {
 		return nil
 	}
 	reflect.ValueOf(v).Elem().SetZero()
-	return json.Unmarshal(d.plainBody(), v)
+	return json.Unmarshal(d.body, v, notations)
 }
 
 // Release returns the document to the pool. The document and the strings
@@ -117,8 +118,6 @@ func (d *Document) Decode(v any) error {
 func (d *Document) Release() {
 	d.Reset()
 	d.body = nil
-	clear(d.plain)
-	d.plain = d.plain[:0]
 	clear(d.objects)
 	d.objects = d.objects[:0]
 	d.checker = checker{}

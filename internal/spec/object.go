@@ -28,10 +28,10 @@ const (
 	Nullable
 )
 
-// optional returns Optional, or Nullable in the live reading of D19, where some
+// optional returns Optional, or Nullable in the live reading of null-members, where some
 // optional members may be null.
 func (o *Object) optional() Presence {
-	if o.Variant().Dialect.Live(D19) {
+	if o.Variant().Dialect.Live(NullMembers) {
 		return Nullable
 	}
 	return Optional
@@ -85,6 +85,13 @@ func (o *Object) only(rules *Shape) {
 		if name := o.c.doc.Name(at); rules.Member(name) == nil {
 			o.Fail(MaskCardNumbers(name), CodeInvalid, "is not a member of this request")
 		}
+	}
+}
+
+// Reject rejects a member that must never be sent.
+func (o *Object) Reject(name, format string, args ...any) {
+	if o.locate(name) > 0 {
+		o.Fail(name, CodeInvalid, format, args...)
 	}
 }
 
@@ -216,22 +223,14 @@ func (o *Object) Int(name string, p Presence) IntRule {
 	return IntRule{m}
 }
 
-// integer reads the integer at node i. In a body it rewrites notations such as
-// 1200.00 and 1.2e3; in a query it allows only digits, as the code that reads
-// the query does.
+// integer reads the integer at node i. A query allows only digits, as the code that
+// reads the query does.
 func (d *Document) integer(i int) (int64, bool) {
 	if d.query {
 		v, err := strconv.ParseInt(d.Text(i), 10, 64)
 		return v, err == nil
 	}
-	if v, ok := jsonread.PlainInteger(d.Raw(i)); ok {
-		return v, true
-	}
-	v, ok := jsonread.Integer(d.Raw(i))
-	if ok {
-		d.rewrite(i, strconv.FormatInt(v, 10))
-	}
-	return v, ok
+	return jsonread.Integer(d.Raw(i))
 }
 
 // IntRule is an integer being checked.
@@ -334,25 +333,30 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Match checks the string with valid. If valid returns false, requirement is the
-// message of the violation.
-func (r StringRule) Match(valid func(string) bool, requirement string) StringRule {
-	r.shape().require(requirement)
+// Match checks the string with valid. If valid returns false, f has the message of the
+// violation.
+func (r StringRule) Match(valid func(string) bool, f Format) StringRule {
+	r.shape().format(f)
 	if r.ok() && !valid(r.value()) {
-		r.o.Fail(r.name, CodeInvalid, "%s", requirement)
+		r.o.Fail(r.name, CodeInvalid, "%s", f.Must)
 	}
 	return r
 }
 
 // Email checks for an e-mail address.
-func (r StringRule) Email() StringRule { return r.Match(isEmail, "must be an e-mail address") }
+func (r StringRule) Email() StringRule {
+	return r.Match(isEmail, Format{Must: "must be an e-mail address", Names: "email"})
+}
 
 // IP checks for an IPv4 or IPv6 address.
-func (r StringRule) IP() StringRule { return r.Match(isIP, "must be an IPv4 or IPv6 address") }
+func (r StringRule) IP() StringRule {
+	return r.Match(isIP, Format{Must: "must be an IPv4 or IPv6 address", Names: "ipv4 ipv6"})
+}
 
 // WebURL checks for an absolute http or https URL.
 func (r StringRule) WebURL() StringRule {
-	return r.Match(func(s string) bool { _, ok := webURL(s); return ok }, "must be an http or https URL")
+	return r.Match(func(s string) bool { _, ok := webURL(s); return ok },
+		Format{Must: "must be an http or https URL", Names: "uri", Pattern: "^[Hh][Tt][Tt][Pp][Ss]?://"})
 }
 
 // HTTPS checks for an absolute https URL. With [Variant.LoopbackHTTP], plain
@@ -362,20 +366,22 @@ func (r StringRule) HTTPS() StringRule {
 		u, ok := webURL(s)
 		v := r.o.Variant()
 		return ok && (u.Scheme == "https" || v.LoopbackHTTP && IsLoopback(u.Hostname()) || v.LocalHTTP && IsLocal(u.Hostname()))
-	}, "must be an https URL")
+	}, Format{Must: "must be an https URL", Names: "uri", Pattern: "^[Hh][Tt][Tt][Pp][Ss]://"})
 }
 
 // Time checks for an RFC 3339 timestamp with a zone.
 func (r StringRule) Time() StringRule {
-	if strings.ContainsAny(r.value(), "tz") {
-		r.o.c.doc.rewrite(r.at, strconv.Quote(strings.ToUpper(r.value())))
-	}
 	return r.Match(func(s string) bool {
 		t, err := ParseTime(s)
 		// In UTC, a time in the last hours of 9999 may be in a year that RFC
 		// 3339 can't express.
 		return err == nil && t.UTC().Year() >= 0 && t.UTC().Year() <= 9999
-	}, "must be a timestamp with a zone, such as 2027-01-04T12:00:00Z")
+	}, Format{Must: "must be a timestamp with a zone, such as 2027-01-04T12:00:00Z", Names: "date-time"})
+}
+
+// Date checks for an RFC 3339 timestamp with a zone or a date.
+func (r StringRule) Date() {
+	r.Match(isDate, Format{Must: "must be a date or a timestamp with a zone", Names: "date-time date"})
 }
 
 // Future checks that a timestamp is after the variant's Now.

@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Subscriptions are the operations of /v2/subscriptions.
@@ -66,7 +65,7 @@ func Subscription(o *Object) {
 	o.String("trial_end", o.optional()).Time().Future()
 	o.Int("billing_day_of_month", Optional).Between(1, MaxBillingDay)
 	o.String("comment", Optional).MaxLen(MaxPixComment)
-	if o.Variant().Dialect.Live(D29) && o.Text("payment_method") == "pix_automatic" {
+	if o.Variant().Dialect.Live(PixAutomaticMembers) && o.Text("payment_method") == "pix_automatic" {
 		o.only(Describe(Subscription, o.Variant()))
 	}
 }
@@ -75,24 +74,18 @@ func Subscription(o *Object) {
 // token for Pix Automatico. Other methods are reported by the check of
 // payment_method.
 func subscriptionToken(o *Object) {
-	switch {
-	case !o.Has("payment_method"), o.Text("payment_method") == "credit_card":
-		singleUse(o.String("token", Required))
-	case o.Text("payment_method") == "pix_automatic":
-		if o.locate("token") > 0 {
-			o.Fail("token", CodeInvalid, "must not be sent with pix_automatic: the payer authorizes the subscription in their bank's app")
-		}
-	default:
-		singleUse(o.String("token", Optional))
+	if o.When("payment_method", "pix_automatic").Forbid("token", Optional,
+		"with pix_automatic: the payer authorizes the subscription in their bank's app") {
+		return
 	}
-}
-
-func singleUse(r StringRule) {
+	r := o.String("token", o.When("payment_method", "", "credit_card").Required("token", Optional))
 	if ContainsCardNumber(r.value()) {
 		return // reported as card data
 	}
-	r.MinLen(MinSubscriptionToken).Match(func(s string) bool { return strings.HasPrefix(s, "pgct_") },
-		"must start with pgct_: a subscription needs a single-use token from the client-side payment element")
+	r.MinLen(MinSubscriptionToken).Match(IsSingleUse, Format{
+		Must:    "must start with pgct_: a subscription needs a single-use token from the client-side payment element",
+		Pattern: "^pgct_",
+	})
 }
 
 // dunning checks the members that configure what happens after a failed
@@ -144,14 +137,10 @@ func SubscriptionUpdate(o *Object) {
 	o.Object("metadata", Nullable, nil)
 	dunning(o)
 	for _, name := range fixedSubscriptionMembers {
-		if o.locate(name) > 0 {
-			o.Fail(name, CodeInvalid, "can't be changed: only metadata, failure_policy and retry_offsets_days can")
-		}
+		o.Reject(name, "can't be changed: only metadata, failure_policy and retry_offsets_days can")
 	}
 	for _, name := range [...][2]string{{"failurePolicy", "failure_policy"}, {"retryOffsetsDays", "retry_offsets_days"}} {
-		if o.locate(name[0]) > 0 {
-			o.Fail(name[0], CodeInvalid, "is the name used in responses: send %s instead", name[1])
-		}
+		o.Reject(name[0], "is the name used in responses: send %s instead", name[1])
 	}
 }
 
@@ -169,7 +158,7 @@ var fixedSubscriptionMembers = [...]string{
 // SubscriptionCancel checks the optional body of
 // POST /v2/subscriptions/{id}/cancel.
 func SubscriptionCancel(o *Object) {
-	if o.Variant().Dialect.Live(D21) {
+	if o.Variant().Dialect.Live(CancellationReason) {
 		o.Enum("reason", Optional, CancellationReasons)
 		return
 	}
@@ -181,6 +170,6 @@ func SubscriptionList(o *Object) {
 	cursorPage(o)
 	o.Enum("status", Optional, SubscriptionStatuses)
 	o.String("customer_email", Optional)
-	o.String("created_after", Optional).Match(isDate, "must be a date or a timestamp with a zone")
-	o.String("created_before", Optional).Match(isDate, "must be a date or a timestamp with a zone")
+	o.String("created_after", Optional).Date()
+	o.String("created_before", Optional).Date()
 }

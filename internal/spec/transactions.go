@@ -55,7 +55,7 @@ func Transaction(o *Object) {
 		details = Optional
 	}
 	method := Required
-	if v.Dialect.Live(D13) {
+	if v.Dialect.Live(MethodOptional) {
 		method = Optional
 	}
 	o.String("external_ref", Nullable)
@@ -66,16 +66,18 @@ func Transaction(o *Object) {
 	o.Number("interest_rate", Nullable, MinInterestRate, MaxInterestRate)
 	o.Object("buyer", details, buyer)
 	o.Array("products", details).Len(MinProducts, MaxProducts).Each(Product)
-	token(o)
+	cardToken(o.String("token", o.When("method", "credit_card").Required("token", Optional)))
 	o.String("notify_url", Nullable).MaxLen(MaxNotifyURL).HTTPS()
 	o.String("metadata", Nullable)
 	o.Bool("traceable", Optional)
 	o.String("ip_address", Nullable).IP()
-	if v.Dialect.Live(D26) {
+	if v.Dialect.Live(Informations) {
 		o.Array("informations", Optional).Len(0, MaxInformations).Each(transactionInformation)
 	}
-	if o.Text("method") == "voucher" && !v.Dialect.Live(D8) {
-		voucherAddress(o)
+	if !v.Dialect.Live(VoucherAddress) { // in addition to the rules for every address; the default country is sufficient
+		voucher := o.When("method", "voucher")
+		voucher.Require("buyer.address", "for a voucher")
+		voucher.Require("buyer.address.zipCode", "for a voucher")
 	}
 }
 
@@ -84,46 +86,31 @@ func transactionInformation(o *Object) {
 	o.String("value", Required).MaxLen(MaxInformationValue)
 }
 
-// token checks the payment token, which only cards require.
-func token(o *Object) {
-	p := Optional
-	if o.Text("method") == "credit_card" {
-		p = Required
-	}
-	cardToken(o.String("token", p))
-}
-
 // cardToken checks that a string is a payment token. A card number is left to
 // the card data check, so that it is reported only once.
 func cardToken(r StringRule) {
 	if ContainsCardNumber(r.value()) {
 		return
 	}
-	r.Match(HasTokenPrefix, "must start with pgct_ or pgpm_: send a token from the client-side payment element")
+	r.Match(HasTokenPrefix, Format{
+		Must: "must start with pgct_ or pgpm_: send a token from the client-side payment element", Pattern: "^pg(ct|pm)_",
+	})
 }
 
 func buyer(o *Object) {
-	id := o.Has("id")
+	dialect, known, unknown := o.Variant().Dialect, o.When("id"), o.When("id", "")
 	buyerID(o)
-	p := Required
-	if id {
-		p = Nullable
+	if !dialect.Live(BuyerIDAlone) || !known.Forbid("name", Nullable, "together with id") {
+		o.String("name", unknown.Required("name", Nullable)).MinLen(1)
 	}
-	if id && o.Variant().Dialect.Live(D14) {
-		for _, name := range [...]string{"name", "email"} {
-			if o.Has(name) {
-				o.Fail(name, CodeInvalid, "must not be sent together with id")
-			}
-		}
-	} else {
-		o.String("name", p).MinLen(1)
-		o.String("email", p).Email()
+	if !dialect.Live(BuyerIDAlone) || !known.Forbid("email", Nullable, "together with id") {
+		o.String("email", unknown.Required("email", Nullable)).Email()
 	}
 	o.String("phone", Nullable)
 	o.String("birth_date", Nullable)
 	documentPresence := Nullable
-	if method := o.parent.Text("method"); !id && o.Variant().Dialect.Live(D15) && (method == "" || method == "pix") {
-		documentPresence = Required
+	if dialect.Live(PixDocument) {
+		documentPresence = unknown.And(o.parent.When("method", "", "pix")).Required("document", Nullable)
 	}
 	o.Object("document", documentPresence, func(o *Object) { document(o, DocumentTypes) })
 	o.Object("address", Nullable, Address)
@@ -133,9 +120,8 @@ func buyer(o *Object) {
 // string.
 func buyerID(o *Object) {
 	switch k := o.kind("id"); {
-	case k == 0, k == 'n':
-	case k == '"':
-		o.String("id", Nullable).MinLen(1)
+	case k == 0, k == 'n', k == '"':
+		o.String("id", Nullable).MinLen(1).shape().orInteger()
 	case k != '0':
 		o.Fail("id", CodeInvalidType, "must be an integer or a string, not %s", jsonread.KindName(k))
 	case strings.ContainsAny(o.c.doc.Raw(o.locate("id")), ".eE"): // ids are compared as written
@@ -161,25 +147,9 @@ func postal(o *Object) {
 	o.String("complement", Nullable)
 	o.String("neighborhood", Optional)
 	o.String("city", Required).MinLen(1)
-	o.String("state", Optional).Len(MinState, MaxState).Match(alphanumeric, "must contain only letters and digits")
+	o.String("state", Optional).Len(MinState, MaxState).
+		Match(alphanumeric, Format{Must: "must contain only letters and digits", Pattern: "^[A-Za-z0-9]*$"})
 	o.String("zipCode", Optional)
-}
-
-// voucherAddress checks what a voucher requires of the buyer's address in
-// addition to the address rules. The default country is sufficient.
-func voucherAddress(o *Object) {
-	if at := o.locate("buyer"); at > 0 && o.c.doc.Kind(at) == '{' {
-		b := o.c.doc.object(o, "buyer", at)
-		if !b.Has("address") {
-			b.Fail("address", CodeRequired, "is required for a voucher")
-			return
-		}
-		b.Object("address", Nullable, func(a *Object) {
-			if strings.TrimSpace(a.Text("zipCode")) == "" {
-				a.Fail("zipCode", CodeRequired, "is required for a voucher")
-			}
-		})
-	}
 }
 
 // Product checks one product of a transaction or a subscription.
@@ -208,7 +178,7 @@ func Delivery(o *Object) {
 // SandboxStatus checks the body of PUT /v2/transactions/{id}.
 func SandboxStatus(o *Object) {
 	states := TransactionStatuses
-	if o.Variant().Dialect.Live(D2) {
+	if o.Variant().Dialect.Live(TransactionStates) {
 		states = LiveTransactionStatuses
 	}
 	o.Enum("status", Required, states)
@@ -227,8 +197,8 @@ func TransactionList(o *Object) {
 	o.EnumList("deliveryStatus", DeliveryStatuses)
 	o.IntList("installments", MinInstallments, MaxInstallments)
 	o.Bool("traceable", Optional)
-	o.String("dateFrom", Optional).Match(isDate, "must be a date or a timestamp with a zone")
-	o.String("dateTo", Optional).Match(isDate, "must be a date or a timestamp with a zone")
+	o.String("dateFrom", Optional).Date()
+	o.String("dateTo", Optional).Date()
 }
 
 // cursorPage checks the parameters of every list with cursor pagination.

@@ -30,14 +30,14 @@ var (
 // Transfer checks the body of POST /v2/transfers.
 func Transfer(o *Object) {
 	minAmount := int64(MinAmount)
-	if o.Variant().Dialect.Live(D7) {
+	if o.Variant().Dialect.Live(TransferMinimum) {
 		minAmount = MinLiveTransferAmount
 	}
 	o.Enum("pix_key_type", Required, PixKeyTypes)
 	key := o.String("pix_key_value", Required).Len(MinPixKey, MaxPixKey)
 	if requirement := pixKeyRequirement(o.Text("pix_key_type")); requirement != "" && key.value() != "" {
 		_, valid := NormalPixKey(o.Text("pix_key_type"), key.value())
-		key.Match(func(string) bool { return valid }, requirement)
+		key.Match(func(string) bool { return valid }, Format{Must: requirement})
 	}
 	o.Int("amount", Required).Between(minAmount, MaxSafeAmount)
 	o.String("description", Optional).MaxLen(MaxTransferDescription)

@@ -22,9 +22,9 @@ func profileOf(t *testing.T, text string) string {
 func TestAProfileSetsSingleRowsOfTheDialects(t *testing.T) {
 	t.Parallel()
 	g := start(t, "-profile", profileOf(t, `{"gateway":"https://sandbox.gateway.example","results":[
-		{"id":"D5","verdict":"differs","reading":"live"},
-		{"id":"D7","verdict":"agrees","reading":"document"},
-		{"id":"D22","verdict":"can't tell","why":"the gateway was down"},
+		{"id":"validation-status","verdict":"differs","reading":"live"},
+		{"id":"transfer-minimum","verdict":"agrees","reading":"document"},
+		{"id":"malformed-id","verdict":"can't tell","why":"the gateway was down"},
 		{"id":"list-order","verdict":"differs","reading":"the older transaction is listed first"}]}`))
 	status, body, err := g.call(http.MethodPost, "/v2/transfers", `{"pix_key_type":"EMAIL","pix_key_value":"a@example.com","amount":0}`)
 	assert.Equal(t, http.StatusUnprocessableEntity, status, body)
@@ -34,18 +34,18 @@ func TestAProfileSetsSingleRowsOfTheDialects(t *testing.T) {
 	require.NoError(t, err)
 	_, health, err := g.call(http.MethodGet, "/__mock/health", "")
 	require.NoError(t, err)
-	assert.Equal(t, "live in D5", health["data"].(map[string]any)["dialect"])
+	assert.Equal(t, "live in validation-status", health["data"].(map[string]any)["dialect"])
 	g.kill()
 	assert.Contains(t, g.errs.String(), "mockgateway: the profile is ignored in rows that have no setting: list-order\n")
 }
 
 func TestAProfileThatCantBeUsedIsRejected(t *testing.T) {
 	t.Parallel()
-	good := profileOf(t, `{"readings":{"D5":"live"}}`)
+	good := profileOf(t, `{"readings":{"validation-status":"live"}}`)
 	for want, args := range map[string][]string{
 		"-profile: open ":                    {"-profile", filepath.Join(t.TempDir(), "none")},
 		"neither a profile":                  {"-profile", profileOf(t, `{}`)},
-		`has no row "D99"`:                   {"-profile", profileOf(t, `{"readings":{"D99":"live"}}`)},
+		`has no row "no-such-row"`:           {"-profile", profileOf(t, `{"readings":{"no-such-row":"live"}}`)},
 		"-profile sets the dialect":          {"-profile", good, "-dialect", "live"},
 		"-profile sets the dialect,":         {"-profile", good, "-lenient"},
 		"remove -dialect, -lenient, -fee or": {"-profile", good, "-fee", "1"},

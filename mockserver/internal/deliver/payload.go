@@ -11,7 +11,7 @@ import (
 )
 
 // The api_version of events: the version of the API description, or, in the live
-// reading of D32, that of the API through which a payment was made.
+// reading of api-version, that of the API through which a payment was made.
 const (
 	documentVersion = "2.0.0"
 	liveVersion     = "v2"
@@ -20,7 +20,7 @@ const (
 
 func apiVersion(e *engine.Event, dialect spec.Dialect) string {
 	switch {
-	case !dialect.Live(spec.D32):
+	case !dialect.Live(spec.APIVersion):
 		return documentVersion
 	case e.Transaction != nil && e.Transaction.Legacy != nil:
 		return legacyVersion
@@ -117,13 +117,13 @@ func viewTransaction(e *engine.Event, dialect spec.Dialect) transactionView {
 		PaidAt:        respond.Stamp(t.PaidAt),
 		Products:      make([]productView, len(t.Products)),
 	}
-	if dialect.Live(spec.D24) {
+	if dialect.Live(spec.BasePrice) {
 		v.BasePrice, v.PaidAmount = t.Amount, t.PaidAmount
 	}
 	if b := t.Buyer; b != nil {
 		v.Customer = customerView{respond.Nullable(&b.Name), respond.Nullable(&b.Email), respond.Nullable(&b.Phone)}
 	}
-	if v.Customer.Phone == nil && dialect.Live(spec.D33) {
+	if v.Customer.Phone == nil && dialect.Live(spec.AbsentPhone) {
 		absent := "null"
 		v.Customer.Phone = &absent
 	}

@@ -245,7 +245,7 @@ func TestSessionStates(t *testing.T) {
 		assert.Equal(t, "ready", w.sessions.rows[id].Status)
 		require.Nil(t, w.buy(id))
 
-		w.env.Dialect = spec.DocumentDialect.With(spec.D8)
+		w.env.Dialect = spec.DocumentDialect.With(spec.VoucherAddress)
 		w.ready(w.link(amountLink(4990)), "voucher") // the live gateway asks for none
 	})
 	t.Run("a method that the link does not offer", func(t *testing.T) {

@@ -15,7 +15,7 @@ const DisputeWindow = 80 * 24 * time.Hour
 // OpenDispute simulates a payer's bank that disputes a Pix payment (row X21).
 func OpenDispute(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
-	case !env.Dialect.Live(spec.D2):
+	case !env.Dialect.Live(spec.TransactionStates):
 		return Change{}, NewRefusal(CodeInvalidState, "Only the live dialect has states for a dispute.")
 	case !settled(t) || t.Method != pix:
 		return wrongState(t, "disputed")

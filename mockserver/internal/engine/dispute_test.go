@@ -133,7 +133,7 @@ func TestAWaitingPaymentIsLikeAPendingOne(t *testing.T) {
 			old.Status, old.Legacy = status, &engine.LegacyPayment{}
 			assert.Equal(t, "WAITING_PAYMENT", old.LegacyStatus(), status)
 		}
-		env.Dialect = without(spec.D2)
+		env.Dialect = without(spec.TransactionStates)
 		mixed, _ := create(t, env, payment(method, ""))
 		assert.Equal(t, "pending", mixed.Status)
 		env.Dialect = spec.DocumentDialect

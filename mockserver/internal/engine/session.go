@@ -104,7 +104,7 @@ func Missing(env Env, s *Session) (missing []spec.Violation) {
 	require(s.Method != "", "payment_method")
 	require(s.Buyer.Name != "", "buyer.name")
 	require(s.Buyer.Email != "", "buyer.email")
-	if s.Method == voucher && !env.Dialect.Live(spec.D8) {
+	if s.Method == voucher && !env.Dialect.Live(spec.VoucherAddress) {
 		require(s.Buyer.Address != nil && s.Buyer.Address.ZipCode != "", "buyer.address.zipCode")
 	}
 	return missing

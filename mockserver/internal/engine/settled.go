@@ -19,7 +19,7 @@ func (t *Transaction) Reported() int64 { return cmp.Or(t.SettledAmount, t.Amount
 // settledOf returns the settled amount of a new transaction, rounded down to at
 // least a cent, or 0 if it is the whole amount.
 func settledOf(env Env, amount int64) int64 {
-	if env.Settled == 0 || !env.Dialect.Live(spec.D24) {
+	if env.Settled == 0 || !env.Dialect.Live(spec.BasePrice) {
 		return 0
 	}
 	share := amount/WholeShare*env.Settled + amount%WholeShare*env.Settled/WholeShare // amount*env.Settled may overflow
@@ -31,7 +31,7 @@ func settledOf(env Env, amount int64) int64 {
 // webhook: later ones have the amount.
 func SettleFor(env Env, t *Transaction, cents int64) (Change, *Refusal) {
 	switch {
-	case !env.Dialect.Live(spec.D24):
+	case !env.Dialect.Live(spec.BasePrice):
 		return Change{}, NewRefusal(CodeInvalidState, "Only the live dialect reports what it settles as the amount.")
 	case cents < 0 || cents > spec.MaxSafeAmount:
 		return Change{}, Invalid("amount", spec.CodeInvalid, "must be an amount in cents, or 0")

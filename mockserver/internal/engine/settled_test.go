@@ -26,7 +26,7 @@ func TestTheSettledShareOfANewTransaction(t *testing.T) {
 		tx, _ := create(t, env, in)
 		assert.Equal(t, test.want, tx.Reported(), "%d of %d", test.hundredths, test.amount)
 		assert.Equal(t, test.amount, tx.Amount)
-		env.Dialect = without(spec.D24)
+		env.Dialect = without(spec.BasePrice)
 		tx, _ = create(t, env, in)
 		assert.Equal(t, test.amount, tx.Reported())
 	}
@@ -50,7 +50,7 @@ func TestSettleFor(t *testing.T) {
 		require.NotNil(t, refusal)
 		assert.Equal(t, []spec.Violation{{Field: "amount", Message: "must be an amount in cents, or 0", Code: spec.CodeInvalid}}, refusal.Fields)
 	}
-	for _, dialect := range []spec.Dialect{spec.DocumentDialect, without(spec.D24)} {
+	for _, dialect := range []spec.Dialect{spec.DocumentDialect, without(spec.BasePrice)} {
 		env.Dialect = dialect
 		_, refusal := engine.SettleFor(env, tx, 381)
 		require.NotNil(t, refusal)
@@ -63,7 +63,7 @@ func TestSettleFor(t *testing.T) {
 func TestRowsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	env := liveEnv()
-	env.Dialect = without(spec.D35)
+	env.Dialect = without(spec.SandboxPays)
 	in := payment("pix", "")
 	in.Amount = 7300
 	_, c := create(t, env, in)
@@ -71,13 +71,13 @@ func TestRowsOfTheirOwn(t *testing.T) {
 		assert.NotEqual(t, engine.TimerPay, timer.Kind)
 	}
 
-	env.Dialect = without(spec.D2)
+	env.Dialect = without(spec.TransactionStates)
 	_, refusal := engine.OpenDispute(env, inState(t, liveEnv(), "pix", "paid"))
 	require.NotNil(t, refusal)
 	assert.Equal(t, engine.CodeInvalidState, refusal.Code)
 
 	s := &engine.Subscription{Metadata: `{"c":1,"b":2,"a":3}`, Authorization: &engine.Authorization{Status: "approved"}}
-	assert.Equal(t, s.Metadata, s.ReportedMetadata(without(spec.D30)))
+	assert.Equal(t, s.Metadata, s.ReportedMetadata(without(spec.PixAuthorization)))
 	reported := s.ReportedMetadata(spec.LiveDialect)
 	assert.JSONEq(t, `{"a":3,"b":2,"c":1,"provider_recurring":{"mandate_status":"approved"}}`, reported)
 	for range 20 {

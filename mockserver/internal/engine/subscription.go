@@ -95,9 +95,9 @@ type ExistingForSubscription struct {
 
 // CreateSubscription creates a subscription (rows S1 to S4). A repeat of a request
 // changes nothing: the caller returns the first subscription (row S22). In the live
-// reading of D28, so does any other request with its idempotency key.
+// reading of repeated-subscription, so does any other request with its idempotency key.
 func CreateSubscription(env Env, in NewSubscription, existing ExistingForSubscription) (Change, *Refusal) {
-	if existing.Key != nil && (existing.Key.BodyHash == in.BodyHash || env.Dialect.Live(spec.D28)) {
+	if existing.Key != nil && (existing.Key.BodyHash == in.BodyHash || env.Dialect.Live(spec.RepeatedSubscription)) {
 		return Change{}, nil
 	}
 	if refusal := checkSubscription(env, in, existing); refusal != nil {

@@ -14,9 +14,9 @@ func (s *Subscription) AuthorizationURL() string { return payPage + "authorizati
 const provider = "provider_recurring"
 
 // ReportedMetadata returns the metadata of s as a JSON object, "" for none. In the
-// live reading of D30, that of a Pix Automatico has the status of the mandate too.
+// live reading of pix-authorization, that of a Pix Automatico has the status of the mandate too.
 func (s *Subscription) ReportedMetadata(dialect spec.Dialect) string {
-	if s.Authorization == nil || !dialect.Live(spec.D30) {
+	if s.Authorization == nil || !dialect.Live(spec.PixAuthorization) {
 		return s.Metadata
 	}
 	members := map[string]jsontext.Value{}

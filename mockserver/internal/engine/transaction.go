@@ -115,7 +115,7 @@ func CreateTransaction(env Env, in NewTransaction, existing Existing) (Change, *
 
 // firstStatus returns the state of a new Pix or voucher.
 func firstStatus(env Env) string {
-	if env.Waiting && env.Dialect.Live(spec.D2) {
+	if env.Waiting && env.Dialect.Live(spec.TransactionStates) {
 		return waitingPayment
 	}
 	return pending
@@ -230,7 +230,7 @@ func waiting(env Env, t *Transaction, timers ...Timer) []Timer {
 	return timers
 }
 
-// The sandbox of live gateways (D35) pays a Pix or a voucher by itself, after this time,
+// The sandbox of live gateways (sandbox-pays) pays a Pix or a voucher by itself, after this time,
 // if it has this amount or its buyer one of these documents.
 const (
 	SandboxSettlement = 15 * time.Second
@@ -238,7 +238,7 @@ const (
 )
 
 func settlesItself(env Env, t *Transaction) bool {
-	if !env.Sandbox || !env.Dialect.Live(spec.D35) || t.Method == card {
+	if !env.Sandbox || !env.Dialect.Live(spec.SandboxPays) || t.Method == card {
 		return false
 	}
 	if t.Amount == settlingAmount {
@@ -278,7 +278,7 @@ func refuse(t *Transaction, reason string) {
 
 // challenge adds a pending 3-D Secure challenge to t, which must be open.
 func challenge(env Env, t *Transaction) {
-	if env.Dialect.Live(spec.D3) {
+	if env.Dialect.Live(spec.ChallengeState) {
 		t.Status = challenged
 	}
 	t.NextAction = &NextAction{

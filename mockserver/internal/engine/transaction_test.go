@@ -29,10 +29,10 @@ func liveEnv() engine.Env {
 	return env
 }
 
-// challengeEnv has a dialect that differs from the document's only by deviation D3.
+// challengeEnv has a dialect that differs from the document's only by challenge-state.
 func challengeEnv() engine.Env {
 	env := paymentEnv()
-	env.Dialect = spec.DocumentDialect.With(spec.D3)
+	env.Dialect = spec.DocumentDialect.With(spec.ChallengeState)
 	return env
 }
 

@@ -48,7 +48,7 @@ func (t *Transfer) NetAmount() int64 { return max(0, t.Amount-t.Fee) }
 // the transfer that already has in.ExternalRef, or nil. The document dialect rejects
 // a second one; in the live dialect nothing changes and the caller returns the first.
 func CreateTransfer(env Env, first *Transfer, in Transfer) (Change, *Refusal) {
-	if first != nil && env.Dialect.Live(spec.D4) {
+	if first != nil && env.Dialect.Live(spec.RepeatedTransfer) {
 		return Change{}, nil
 	}
 	if first != nil {

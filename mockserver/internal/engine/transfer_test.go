@@ -120,7 +120,7 @@ func TestTransferCreateRows(t *testing.T) {
 	t.Run("P2 live returns the first", func(t *testing.T) {
 		t.Parallel()
 		live := w.env
-		live.Dialect = spec.DocumentDialect.With(spec.D4)
+		live.Dialect = spec.DocumentDialect.With(spec.RepeatedTransfer)
 		c, refusal := engine.CreateTransfer(live, first, in)
 		assert.Nil(t, refusal)
 		assert.Empty(t, c)

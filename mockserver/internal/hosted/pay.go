@@ -133,7 +133,7 @@ func (v *visit) address(in values) map[string]any {
 	if in["country"] != "" {
 		address["country"] = in["country"]
 	}
-	if !typed && (v.pages.cfg.Dialect.Live(spec.D8) || in["method"] != string(gateway.Voucher)) {
+	if !typed && (v.pages.cfg.Dialect.Live(spec.VoucherAddress) || in["method"] != string(gateway.Voucher)) {
 		return nil
 	}
 	return address

@@ -221,7 +221,7 @@ func (v *visit) pageOfForm(notice string, in values, found []spec.Violation) *pa
 	for _, m := range v.link.PaymentMethods {
 		f.Methods = append(f.Methods, choice{m, v.words.Say("method." + m), v.words.Say("hint." + m), m == method})
 	}
-	w := inputs{words: v.words, in: in, wrong: errorsOf(found), addressed: !v.pages.cfg.Dialect.Live(spec.D8)}
+	w := inputs{words: v.words, in: in, wrong: errorsOf(found), addressed: !v.pages.cfg.Dialect.Live(spec.VoucherAddress)}
 	f.Buyer, f.Address = w.buyer(), w.address()
 	f.Outcome = w.choose("outcome", "outcome.", outcomes(), "paid")
 	f.Installments = w.choose("installments", "", installments(), "1")

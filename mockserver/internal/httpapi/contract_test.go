@@ -29,7 +29,7 @@ type contract struct {
 }
 
 // wantsDocument reports whether a member is the document of a Pix's buyer, if
-// that is required: D15.
+// that is required: pix-document.
 func (c contract) wantsDocument(member string) bool {
 	return c.dialect == "live" && c.w.name == "transactions.create" && member == "buyer.document"
 }
@@ -66,7 +66,7 @@ func TestEveryMemberMissing(t *testing.T) {
 			switch {
 			case slices.Contains(w.anyType, member):
 				continue
-			case c.dialect == "live" && member == "method": // D13
+			case c.dialect == "live" && member == "method": // method-optional
 			case c.wantsDocument(member):
 				want = member
 			case slices.Contains(w.required, member):
@@ -187,7 +187,7 @@ func TestEveryBodyMustBeAnObject(t *testing.T) {
 			`{"made_up":{"b":1,"b":1}}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":+1}`, "\ufeff{}", strings.Repeat(`{"a":`, 20_000),
 		} {
 			a := p.send(malformed, "Content-Type", "application/json")
-			if c.dialect == "live" && slices.Contains([]string{"null", "[]", `"text"`, "7"}, malformed) { // D36
+			if c.dialect == "live" && slices.Contains([]string{"null", "[]", `"text"`, "7"}, malformed) { // body-not-object
 				assert.Equal(t, http.StatusUnprocessableEntity, a.Status, malformed)
 				assert.Equal(t, before, p.m.records())
 				continue

@@ -29,7 +29,7 @@ func (a *API) customerRoutes() []route {
 }
 
 // customerBody is the body of a create. Its birth_date is ignored, except in the live
-// reading of D27.
+// reading of customer-read.
 type customerBody struct {
 	gateway.CustomerParams
 
@@ -38,7 +38,7 @@ type customerBody struct {
 
 func (a *API) createCustomer(rq *request, in *customerBody) (any, *engine.Refusal) {
 	birthDate := ""
-	if a.cfg.Dialect.Live(spec.D27) {
+	if a.cfg.Dialect.Live(spec.CustomerRead) {
 		birthDate = in.BirthDate
 	}
 	c, refusal := rq.account.Apply(func(d *store.Data) (engine.Change, *engine.Refusal) {
@@ -114,7 +114,7 @@ func found(c *engine.Customer, text string) bool {
 
 // getCustomer shows the customer in the spelling of the dialect.
 func (a *API) getCustomer(rq *request) (any, *problem) {
-	if !a.cfg.Dialect.Live(spec.D27) {
+	if !a.cfg.Dialect.Live(spec.CustomerRead) {
 		return customers().byID("customer")(rq)
 	}
 	return listed[engine.Customer, liveCustomerView]{

@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// D26: the merchant's own informations.
+// informations: the merchant's own informations.
 func dialectOfInformations(m *mock, dialect string) {
 	live := dialect == "live"
 	list := func(key, value string) string {
@@ -45,7 +45,7 @@ func dialectOfInformations(m *mock, dialect string) {
 	assert.Equal(m.t, append(sent, map[string]any{"key": "refund_reason", "value": "broken"}), m.get(path).at("data.informations"))
 }
 
-// D27: a customer that is read by id.
+// customer-read: a customer that is read by id.
 func dialectOfCustomerReads(m *mock, dialect string) {
 	body := `{"name":"Ana","email":"ana@example.com","birth_date":"1990-05-17","document":{"type":"CPF","number":"52998224725"},
 		"address":{"street":"Rua A","city":"Recife","zipCode":"50030000"}}`
@@ -69,7 +69,7 @@ func dialectOfCustomerReads(m *mock, dialect string) {
 	assert.NotContains(m.t, bare.keys("data"), "document")
 }
 
-// D28: a subscription's key with another body.
+// repeated-subscription: a subscription's key with another body.
 func dialectOfReusedSubscriptionKeys(m *mock, dialect string) {
 	live, customer := dialect == "live", m.person("Ana Souza")
 	keyed := func(members string) response { return m.subscribe(customer, `"idempotency_key":"k",`+members) }
@@ -92,7 +92,7 @@ func dialectOfReusedSubscriptionKeys(m *mock, dialect string) {
 	assert.InDelta(m.t, 1, m.get("/v2/transactions").at(in(dialect, "data.total", "total")), 0, "one charge")
 }
 
-// D29: members that a Pix Automatico does not have.
+// pix-automatic-members: members that a Pix Automatico does not have.
 func dialectOfUnknownMembers(m *mock, dialect string) {
 	customer := m.person("Ana Souza")
 	plan := func(members string) string {
@@ -107,7 +107,7 @@ func dialectOfUnknownMembers(m *mock, dialect string) {
 	m.accepts(true, http.MethodPost, create, plan(`"token":"pgct_ok","color":"red"`), 201, "", "")
 }
 
-// D30: what the payer of a Pix Automatico needs, and what the metadata says of it.
+// pix-authorization: what the payer of a Pix Automatico needs, and what the metadata says of it.
 func dialectOfAuthorizations(m *mock, dialect string) {
 	live := dialect == "live"
 	made := m.subscribe(m.person("Ana Souza"), `"payment_method":"pix_automatic","metadata":{"plan":"gold","n":12345678901234567890}`)
@@ -138,7 +138,7 @@ func dialectOfAuthorizations(m *mock, dialect string) {
 	assert.Nil(m.t, card.at("data.metadata"))
 }
 
-// D32: the api_version of events. Their bodies are tested in package deliver.
+// api-version: the api_version of events. Their bodies are tested in package deliver.
 func dialectOfEventVersions(m *mock, dialect string) {
 	for _, e := range []engine.Event{
 		{Transaction: &engine.Transaction{}}, {Subscription: &engine.Subscription{}}, {Transfer: &engine.Transfer{}},
@@ -149,7 +149,7 @@ func dialectOfEventVersions(m *mock, dialect string) {
 	assert.Contains(m.t, event(m, dialect, &legacy), in(dialect, `"api_version":"2.0.0"`, `"api_version":"v1"`))
 }
 
-// D33: the phone of a buyer without one.
+// absent-phone: the phone of a buyer without one.
 func dialectOfAbsentPhones(m *mock, dialect string) {
 	ana := engine.Event{Transaction: &engine.Transaction{Buyer: &engine.Buyer{Name: "Ana"}}}
 	assert.Contains(m.t, event(m, dialect, &ana), in(dialect, `"email":null,"phone":null`, `"email":null,"phone":"null"`))
@@ -164,7 +164,7 @@ func event(m *mock, dialect string, e *engine.Event) string {
 	return string(body)
 }
 
-// D35: payments that the sandbox settles by itself.
+// sandbox-pays: payments that the sandbox settles by itself.
 func dialectOfSandboxSettlement(m *mock, dialect string) {
 	buyer := func(document string) string {
 		return `{"name":"Ana","email":"ana@example.com","document":{"type":"CPF","number":"` + document + `"}}`
@@ -216,7 +216,7 @@ func TestADisabledPixAutomatico(t *testing.T) {
 	}
 }
 
-// D36: JSON that is not an object.
+// body-not-object: JSON that is not an object.
 func dialectOfBodies(m *mock, dialect string) {
 	for _, body := range []string{`[]`, ` "text"`, `1`, `null`, `[{"amount":1}]`} {
 		for _, path := range []string{"/v2/transactions", "/v2/transfers", "/v2/customers", "/v2/subscriptions"} {

@@ -33,7 +33,7 @@ func (m *mock) accepts(taken bool, method, path, body string, status int, field,
 	assert.Equal(m.t, code, a.at("errors.0.code"), body)
 }
 
-// D17: the fee in a list.
+// listed-fee: the fee in a list.
 func dialectOfListedFees(m *mock, dialect string) {
 	m = newMock(m.t, fees, dialects[dialect])
 	id := m.create(charge())
@@ -43,7 +43,7 @@ func dialectOfListedFees(m *mock, dialect string) {
 	assert.ElementsMatch(m.t, []string{"estimated_fee", "net_amount"}, list.keys(path))
 }
 
-// D18: the errors of a refund and of a delivery.
+// delivery-errors: the errors of a refund and of a delivery.
 func dialectOfRefundAndDeliveryErrors(m *mock, dialect string) {
 	path := "/v2/transactions/" + m.create(charge())
 	m.call(http.MethodPut, path+"/refund", `{}`).problem(http.StatusConflict, "NOT_REFUNDABLE")
@@ -62,7 +62,7 @@ func dialectOfRefundAndDeliveryErrors(m *mock, dialect string) {
 	}
 }
 
-// D19: null for some optional members. The contract tests send it for every
+// null-members: null for some optional members. The contract tests send it for every
 // member of every body; this test checks the result.
 func dialectOfNulls(m *mock, dialect string) {
 	live := dialect == "live"
@@ -82,7 +82,7 @@ func dialectOfNulls(m *mock, dialect string) {
 		"token":"pgct_ok_9","currency":null}`, 0, "currency", "invalid_type")
 }
 
-// D20: a customer's country, IP address and document.
+// customer-formats: a customer's country, IP address and document.
 func dialectOfCustomers(m *mock, dialect string) {
 	live := dialect == "live"
 	for member, want := range map[string][2]string{
@@ -102,7 +102,7 @@ func dialectOfCustomers(m *mock, dialect string) {
 		0, "buyer.address.country", "invalid_enum_value")
 }
 
-// D24: the amount that the gateway settles, and what the buyer is charged.
+// base-price: the amount that the gateway settles, and what the buyer is charged.
 func dialectOfSettledAmounts(m *mock, dialect string) {
 	t := m.t
 	id := m.create(charge("external_ref", `"one"`))
@@ -139,7 +139,7 @@ func dialectOfSettledAmounts(m *mock, dialect string) {
 	assert.Equal(t, "refunded", m.get(path).at("data.status"))
 }
 
-// D21: why a merchant cancels a subscription.
+// cancellation-reason: why a merchant cancels a subscription.
 func dialectOfCancelReasons(m *mock, dialect string) {
 	live, customer := dialect == "live", m.person("Ana Souza")
 	subscription := func(i int) string {
@@ -165,7 +165,7 @@ func dialectOfCancelReasons(m *mock, dialect string) {
 	m.accepts(!live, http.MethodPost, subscription(9)+"/cancel", `{"reason":"moved abroad"}`, 200, "reason", "invalid_enum_value")
 }
 
-// D22: a malformed id in a path.
+// malformed-id: a malformed id in a path.
 func dialectOfMalformedIDs(m *mock, dialect string) {
 	for _, op := range m.api.Operations() {
 		if !strings.Contains(op.Path, "{id}") {
@@ -190,7 +190,7 @@ func dialectOfMalformedIDs(m *mock, dialect string) {
 	}
 }
 
-// D23: the products of a checkout link.
+// link-product-limits: the products of a checkout link.
 func dialectOfLinkProducts(m *mock, dialect string) {
 	live := dialect == "live"
 	product := func(members string) string {

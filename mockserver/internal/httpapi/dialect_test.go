@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 )
 
-// TestDialect checks the points D1 to D36 of docs/assumptions.md in both
+// TestDialect checks the rows of "The two dialects" in docs/assumptions.md in both
 // dialects, each for every resource that it affects. Whole responses are in the
 // golden files, those of the live dialect in *.live.response.json.
 func TestDialect(t *testing.T) {
@@ -27,39 +26,39 @@ func TestDialect(t *testing.T) {
 		id    string
 		check func(m *mock, dialect string)
 	}{
-		{"D1", dialectOfCursorLists},
-		{"D2", dialectOfStates},
-		{"D3", dialectOfChallenges},
-		{"D4", dialectOfRepeatedTransfers},
-		{"D5", dialectOfValidation},
-		{"D6", dialectOfErrorBodies},
-		{"D7", dialectOfTheLeastTransfer},
-		{"D8", dialectOfVoucherAddresses},
-		{"D9", dialectOfBareTransactions},
-		{"D10", dialectOfMetadata},
-		{"D11", dialectOfTransferAmounts},
-		{"D12", dialectOfListItems},
-		{"D13", dialectOfDefaults},
-		{"D14", dialectOfBuyerIDs},
-		{"D15", dialectOfPixDocuments},
-		{"D16", dialectOfIdempotencyKeys},
-		{"D17", dialectOfListedFees},
-		{"D18", dialectOfRefundAndDeliveryErrors},
-		{"D19", dialectOfNulls},
-		{"D20", dialectOfCustomers},
-		{"D21", dialectOfCancelReasons},
-		{"D22", dialectOfMalformedIDs},
-		{"D23", dialectOfLinkProducts},
-		{"D24", dialectOfSettledAmounts},
-		{"D26", dialectOfInformations},
-		{"D27", dialectOfCustomerReads},
-		{"D28", dialectOfReusedSubscriptionKeys},
-		{"D29", dialectOfUnknownMembers},
-		{"D30", dialectOfAuthorizations},
-		{"D32", dialectOfEventVersions},
-		{"D33", dialectOfAbsentPhones},
-		{"D35", dialectOfSandboxSettlement},
-		{"D36", dialectOfBodies},
+		{"list-envelope", dialectOfCursorLists},
+		{"transaction-states", dialectOfStates},
+		{"challenge-state", dialectOfChallenges},
+		{"repeated-transfer", dialectOfRepeatedTransfers},
+		{"validation-status", dialectOfValidation},
+		{"plain-errors", dialectOfErrorBodies},
+		{"transfer-minimum", dialectOfTheLeastTransfer},
+		{"voucher-address", dialectOfVoucherAddresses},
+		{"bare-transaction", dialectOfBareTransactions},
+		{"transaction-metadata", dialectOfMetadata},
+		{"transfer-amount", dialectOfTransferAmounts},
+		{"listed-transaction", dialectOfListItems},
+		{"method-optional", dialectOfDefaults},
+		{"buyer-id-alone", dialectOfBuyerIDs},
+		{"pix-document", dialectOfPixDocuments},
+		{"idempotency-header", dialectOfIdempotencyKeys},
+		{"listed-fee", dialectOfListedFees},
+		{"delivery-errors", dialectOfRefundAndDeliveryErrors},
+		{"null-members", dialectOfNulls},
+		{"customer-formats", dialectOfCustomers},
+		{"cancellation-reason", dialectOfCancelReasons},
+		{"malformed-id", dialectOfMalformedIDs},
+		{"link-product-limits", dialectOfLinkProducts},
+		{"base-price", dialectOfSettledAmounts},
+		{"informations", dialectOfInformations},
+		{"customer-read", dialectOfCustomerReads},
+		{"repeated-subscription", dialectOfReusedSubscriptionKeys},
+		{"pix-automatic-members", dialectOfUnknownMembers},
+		{"pix-authorization", dialectOfAuthorizations},
+		{"api-version", dialectOfEventVersions},
+		{"absent-phone", dialectOfAbsentPhones},
+		{"sandbox-pays", dialectOfSandboxSettlement},
+		{"body-not-object", dialectOfBodies},
 	}
 	var tested, documented []string
 	for _, p := range points {
@@ -72,7 +71,7 @@ func TestDialect(t *testing.T) {
 		}
 	}
 	for _, a := range docs.Assumptions() {
-		if regexp.MustCompile(`^D\d+$`).MatchString(a.ID) {
+		if a.Section == "The two dialects" {
 			documented = append(documented, a.ID)
 		}
 	}
@@ -106,7 +105,7 @@ func (a response) plain(status int, code string) response {
 	return a
 }
 
-// D1: where the page, the total and the cursors of a list are.
+// list-envelope: where the page, the total and the cursors of a list are.
 func dialectOfCursorLists(m *mock, dialect string) {
 	t := m.t
 	customer := m.person("Ana Souza")
@@ -135,7 +134,7 @@ func dialectOfCursorLists(m *mock, dialect string) {
 	assert.ElementsMatch(t, []string{"success", "requestId", "metadata", "data"}, customers.keysOfBody())
 }
 
-// D2: the states of transactions.
+// transaction-states: the states of transactions.
 func dialectOfStates(m *mock, dialect string) {
 	t := m.t
 	path := "/v2/transactions/" + m.create(charge())
@@ -155,7 +154,7 @@ func dialectOfStates(m *mock, dialect string) {
 	}
 }
 
-// D3: the state of a card that waits for 3-D Secure, also a subscription's.
+// challenge-state: the state of a card that waits for 3-D Secure, also a subscription's.
 func dialectOfChallenges(m *mock, dialect string) {
 	t := m.t
 	waiting := in(dialect, "pending", "three_ds_required")
@@ -174,7 +173,7 @@ func dialectOfChallenges(m *mock, dialect string) {
 	assert.Equal(t, "paid", m.get(path).at("data.status"))
 }
 
-// D4: a transfer that repeats a reference.
+// repeated-transfer: a transfer that repeats a reference.
 func dialectOfRepeatedTransfers(m *mock, dialect string) {
 	t := m.t
 	id := m.payout("one")
@@ -191,7 +190,7 @@ func dialectOfRepeatedTransfers(m *mock, dialect string) {
 	assert.InDelta(t, 1, m.get("/v2/transfers").at(in(dialect, "data.total", "total")), 0)
 }
 
-// D5: the status of a request that breaks a rule, for every operation.
+// validation-status: the status of a request that breaks a rule, for every operation.
 func dialectOfValidation(m *mock, dialect string) {
 	t := m.t
 	always := []string{ // 422 in both
@@ -231,7 +230,7 @@ func dialectOfValidation(m *mock, dialect string) {
 		problem(write, "VALIDATION_ERROR").field("amount", "too_big")
 }
 
-// D6: the body of 403, 404 and 409 on subscriptions and of 409 on transactions.
+// plain-errors: the body of 403, 404 and 409 on subscriptions and of 409 on transactions.
 func dialectOfErrorBodies(m *mock, dialect string) {
 	t := m.t
 	check := in(dialect, response.problem, response.plain)
@@ -255,7 +254,7 @@ func dialectOfErrorBodies(m *mock, dialect string) {
 		}
 	}
 	check(m.subscribe("nobody", `"token":"pgct_ok_2"`), http.StatusNotFound, "NOT_FOUND")
-	if dialect == "document" { // D28
+	if dialect == "document" { // repeated-subscription
 		check(m.subscribe(ana, `"token":"pgct_ok_2","idempotency_key":"key"`), http.StatusConflict, "IDEMPOTENCY_KEY_REUSED")
 	}
 	require.Equal(t, http.StatusOK, m.call(http.MethodPost, path+"/cancel", "").Status)
@@ -270,7 +269,7 @@ func dialectOfErrorBodies(m *mock, dialect string) {
 	check(m.call(http.MethodPut, pending, `{"status":"partially_refunded"}`), http.StatusConflict, "INVALID_STATE")
 
 	// Everything else is a problem in both.
-	m.call(http.MethodPut, pending+"/refund", "{}").problem(http.StatusConflict, "NOT_REFUNDABLE") // D18
+	m.call(http.MethodPut, pending+"/refund", "{}").problem(http.StatusConflict, "NOT_REFUNDABLE") // delivery-errors
 	m.call(http.MethodPut, pending+"/delivery", `{"tracking_code":"1"}`).problem(http.StatusConflict, "DELIVERY_STATE")
 	m.call(http.MethodGet, transactions+"/"+unknownID, "").problem(http.StatusNotFound, "NOT_FOUND")
 	m.call(http.MethodGet, transactions, "", forbidden...).problem(http.StatusForbidden, "FORBIDDEN")
@@ -281,7 +280,7 @@ func dialectOfErrorBodies(m *mock, dialect string) {
 	m.call(http.MethodGet, subscriptions+"/1/2/3", "").problem(http.StatusNotFound, "UNKNOWN_PATH")
 }
 
-// D7: the minimum amount of a transfer.
+// transfer-minimum: the minimum amount of a transfer.
 func dialectOfTheLeastTransfer(m *mock, dialect string) {
 	send := func(amount int) response {
 		return m.call(http.MethodPost, "/v2/transfers", golden.Edit(m.t, fmt.Sprintf(payoutTo, ""), "amount", fmt.Sprint(amount)))
@@ -292,7 +291,7 @@ func dialectOfTheLeastTransfer(m *mock, dialect string) {
 		field("amount", "too_small")
 }
 
-// D8: the address of a voucher's buyer.
+// voucher-address: the address of a voucher's buyer.
 func dialectOfVoucherAddresses(m *mock, dialect string) {
 	voucher := func(address string) response {
 		buyer := `{"name":"Ana","email":"ana@example.com"` + address + `}`
@@ -319,7 +318,7 @@ func dialectOfVoucherAddresses(m *mock, dialect string) {
 	voucher(`,"address":{"street":"Rua A","zipCode":"1"}`).problem(status, "VALIDATION_ERROR").field("buyer.address.city", "required")
 }
 
-// D9: transactions without products or buyer, which only the lenient mode accepts.
+// bare-transaction: transactions without products or buyer, which only the lenient mode accepts.
 func dialectOfBareTransactions(m *mock, dialect string) {
 	t := m.t
 	status := in(dialect, http.StatusBadRequest, http.StatusUnprocessableEntity)
@@ -336,7 +335,7 @@ func dialectOfBareTransactions(m *mock, dialect string) {
 	assert.Nil(t, a.at("data.buyer.email"))
 }
 
-// D10: a transaction's metadata in responses.
+// transaction-metadata: a transaction's metadata in responses.
 func dialectOfMetadata(m *mock, dialect string) {
 	for sent, object := range map[string]any{ // object is its value in the live dialect
 		`order 7`:               map[string]any{"metadata": "order 7"},
@@ -350,7 +349,7 @@ func dialectOfMetadata(m *mock, dialect string) {
 		want := in[any](dialect, sent, object)
 		assert.Equal(m.t, want, a.at("data.metadata"), sent)
 		assert.Equal(m.t, want, m.get("/v2/transactions/"+a.text("data.id")).at("data.metadata"), sent)
-		if dialect == "document" { // the live list has none: D12
+		if dialect == "document" { // the live list has none: listed-transaction
 			assert.Equal(m.t, want, m.get("/v2/transactions").at("data.data.0.metadata"), sent)
 		}
 	}
@@ -359,7 +358,7 @@ func dialectOfMetadata(m *mock, dialect string) {
 	}
 }
 
-// D11: a transfer's amount in every response. In webhooks it is an integer in
+// transfer-amount: a transfer's amount in every response. In webhooks it is an integer in
 // both: see internal/deliver.
 func dialectOfTransferAmounts(m *mock, dialect string) {
 	t := m.t
@@ -373,7 +372,7 @@ func dialectOfTransferAmounts(m *mock, dialect string) {
 	assert.InDelta(t, 50, made.at("data.fee"), 0, "the fee is an integer in both")
 }
 
-// D12: the items of the transaction list. Items of other lists are as a read
+// listed-transaction: the items of the transaction list. Items of other lists are as a read
 // returns them.
 func dialectOfListItems(m *mock, dialect string) {
 	t := m.t
@@ -403,7 +402,7 @@ func dialectOfListItems(m *mock, dialect string) {
 	assert.Equal(t, s.at("data"), m.get("/v2/subscriptions").at(to))
 }
 
-// D13: a missing method, and the installments of a response if none are sent.
+// method-optional: a missing method, and the installments of a response if none are sent.
 func dialectOfDefaults(m *mock, dialect string) {
 	t := m.t
 	bare := m.call(http.MethodPost, "/v2/transactions", charge("method", ""))
@@ -425,7 +424,7 @@ func dialectOfDefaults(m *mock, dialect string) {
 	assert.InDelta(t, 3, m.call(http.MethodPost, "/v2/transactions", card("installments", "3")).at("data.installments"), 0)
 }
 
-// D14: a name or an e-mail beside buyer.id.
+// buyer-id-alone: a name or an e-mail beside buyer.id.
 func dialectOfBuyerIDs(m *mock, dialect string) {
 	t := m.t
 	id := m.person("Ana Souza")
@@ -451,7 +450,7 @@ func dialectOfBuyerIDs(m *mock, dialect string) {
 	}
 }
 
-// D15: the document of a Pix's buyer.
+// pix-document: the document of a Pix's buyer.
 func dialectOfPixDocuments(m *mock, dialect string) {
 	t := m.t
 	const bare = `{"name":"Ana","email":"ana@example.com"}`
@@ -467,7 +466,7 @@ func dialectOfPixDocuments(m *mock, dialect string) {
 	}
 	bodies := []string{charge("buyer", bare)}
 	if dialect == "live" {
-		bodies = append(bodies, charge("buyer", bare, "method", "")) // D13: a Pix
+		bodies = append(bodies, charge("buyer", bare, "method", "")) // method-optional: a Pix
 	}
 	for _, body := range bodies {
 		a := m.call(http.MethodPost, "/v2/transactions", body)

@@ -102,7 +102,7 @@ func (m *mock) serve(r *http.Request) response {
 	w := httptest.NewRecorder()
 	m.api.ServeHTTP(w, r)
 	a := response{t: m.t, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes(), problems: "application/problem+json"}
-	if m.live && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/delivery") { // D18
+	if m.live && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/delivery") { // delivery-errors
 		a.problems = "application/json"
 	}
 	return a

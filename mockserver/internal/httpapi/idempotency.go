@@ -15,7 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// The live dialect's idempotency keys (D16). A key belongs to one request:
+// The live dialect's idempotency keys (idempotency-header). A key belongs to one request:
 // its method, its path and its body.
 const (
 	idempotencyHeader = "Idempotency-Key"
@@ -32,9 +32,9 @@ type storedResponse struct {
 }
 
 // idempotencyKeys returns the request's Idempotency-Key headers, or nil if the
-// header is ignored. D16 names POST and PUT only: PATCH is idempotent anyway.
+// header is ignored. idempotency-header names POST and PUT only: PATCH is idempotent anyway.
 func (rq *request) idempotencyKeys() []string {
-	if !rq.api.cfg.Dialect.Live(spec.D16) || rq.r.Method != http.MethodPost && rq.r.Method != http.MethodPut {
+	if !rq.api.cfg.Dialect.Live(spec.IdempotencyHeader) || rq.r.Method != http.MethodPost && rq.r.Method != http.MethodPut {
 		return nil
 	}
 	return rq.r.Header[idempotencyHeader]

@@ -17,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-// D16: the header Idempotency-Key, on each operation that takes a body.
+// idempotency-header: the header Idempotency-Key, on each operation that takes a body.
 func dialectOfIdempotencyKeys(m *mock, dialect string) {
 	for _, w := range writes(m.t) {
 		p := w.prepare(m.t, dialect)

@@ -61,7 +61,7 @@ func edges() map[string][]edge {
 			{field: "tracking_company", allowed: values(text(1)), refused: `""`, code: "too_small"},
 			{field: "tracking_company", allowed: values(text(64)), refused: text(65), code: "too_big"},
 		},
-		"transactions.set_sandbox_status": { // the states are point D2 of the dialects
+		"transactions.set_sandbox_status": { // the states are row transaction-states
 			{field: "status", refused: `"lost"`, code: "invalid_enum_value"},
 		},
 		"customers.create": slices.Concat([]edge{
@@ -201,7 +201,7 @@ func transferEdges() []edge {
 		{field: "pix_key_type", allowed: words("CPF"), refused: `"DOCUMENT"`, code: "invalid_enum_value"},
 		{field: "pix_key_value", refused: `""`, code: "too_small"},
 		{field: "pix_key_value", allowed: values(email(77)), refused: email(78), code: "too_big", with: values("pix_key_type", `"EMAIL"`)},
-		{field: "amount", allowed: values("9007199254740991"), refused: "9007199254740992", code: "too_big"}, // the minimum is point D7
+		{field: "amount", allowed: values("9007199254740991"), refused: "9007199254740992", code: "too_big"}, // the minimum is row transfer-minimum
 		{field: "description", allowed: values(`""`, text(140)), refused: text(141), code: "too_big"},
 		{field: "external_ref", allowed: values(`""`, text(100)), refused: text(101), code: "too_big"},
 		{field: "notify_url", allowed: values(shopURL(2048)), refused: shopURL(2049), code: "too_big"},

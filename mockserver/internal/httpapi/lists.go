@@ -89,7 +89,7 @@ func (l listed[R, V]) byCursor(rq *request) (any, *problem) {
 		return nil, p
 	}
 	data := cursorList{items, page.Total, nullable(&page.Next), nullable(&page.Prev)}
-	if rq.api.cfg.Dialect.Live(spec.D1) {
+	if rq.api.cfg.Dialect.Live(spec.ListEnvelope) {
 		return liveCursorList{true, rq.id, data}, nil
 	}
 	return data, nil

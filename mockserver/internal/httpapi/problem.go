@@ -66,7 +66,7 @@ func StatusOf(r *engine.Refusal) int {
 // and the route.
 func (p *problem) settle(rq *request) {
 	always := rq.route != nil && (rq.route.list || rq.route.legacy)
-	if len(p.fields) > 0 && (always || rq.api.cfg.Dialect.Live(spec.D5)) {
+	if len(p.fields) > 0 && (always || rq.api.cfg.Dialect.Live(spec.ValidationStatus)) {
 		p.status = http.StatusUnprocessableEntity
 	}
 }
@@ -77,7 +77,7 @@ func (p *problem) plain(rq *request) bool {
 		return false
 	}
 	return p.code == engine.CodePixAutomaticDisabled || slices.Contains(rq.route.plain, p.status) ||
-		rq.api.cfg.Dialect.Live(spec.D6) && slices.Contains(rq.route.livePlain, p.status)
+		rq.api.cfg.Dialect.Live(spec.PlainErrors) && slices.Contains(rq.route.livePlain, p.status)
 }
 
 func (rq *request) writeProblem(p *problem) {
@@ -95,7 +95,7 @@ func (rq *request) writeProblem(p *problem) {
 		body.Instance = p.instance
 	}
 	contentType := respond.ProblemJSON
-	if rq.route != nil && rq.route.liveJSON && rq.api.cfg.Dialect.Live(spec.D18) {
+	if rq.route != nil && rq.route.liveJSON && rq.api.cfg.Dialect.Live(spec.DeliveryErrors) {
 		contentType = respond.JSON
 	}
 	rq.write(p.status, contentType, body)

@@ -76,7 +76,7 @@ func (rq *request) pathErrors() []spec.Violation {
 	if rq.route.rule == nil {
 		return nil
 	}
-	return rq.route.rule(rq.param, rq.api.cfg.Dialect.Live(spec.D22))
+	return rq.route.rule(rq.param, rq.api.cfg.Dialect.Live(spec.MalformedID))
 }
 
 // plainly wraps a handler for requests without a body or query.
@@ -152,7 +152,7 @@ func malformed(detail string) *problem {
 	return &problem{status: http.StatusBadRequest, code: "MALFORMED_JSON", detail: detail}
 }
 
-// notAnObject is the live reading of D36 for a body that is valid JSON.
+// notAnObject is the live reading of body-not-object for a body that is valid JSON.
 func notAnObject(kind jsontext.Kind, wrong []spec.Violation) *problem {
 	p := invalid(append(wrong, spec.Violation{
 		Field: "body", Code: spec.CodeInvalidType, Message: "must be an object, not " + jsonread.KindName(kind),
@@ -166,7 +166,7 @@ func notAnObject(kind jsontext.Kind, wrong []spec.Violation) *problem {
 func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	doc, err := spec.Parse(body)
 	if err != nil {
-		if kind := jsontext.Value(body).Kind(); rq.api.cfg.Dialect.Live(spec.D36) && kind != '{' && jsontext.Value(body).IsValid() {
+		if kind := jsontext.Value(body).Kind(); rq.api.cfg.Dialect.Live(spec.BodyNotObject) && kind != '{' && jsontext.Value(body).IsValid() {
 			return notAnObject(kind, wrong)
 		}
 		return malformed("The body is not a valid JSON object: " + err.Error() + ".")

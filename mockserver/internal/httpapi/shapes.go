@@ -52,9 +52,9 @@ func Shapes(live bool) []Shape {
 		switch {
 		case r.second != nil:
 			s.Second, s.SecondStatus = r.second, http.StatusCreated
-		case live && r.Name == spec.Transfers.Create.Name: // D4: a repeat returns the first transfer
+		case live && r.Name == spec.Transfers.Create.Name: // repeated-transfer: a repeat returns the first transfer
 			s.Second, s.SecondStatus, r.refusals = r.data, http.StatusOK, nil
-		case live && r.Name == spec.Subscriptions.Create.Name: // D28: a repeat returns the first subscription
+		case live && r.Name == spec.Subscriptions.Create.Name: // repeated-subscription: a repeat returns the first subscription
 			s.Second, s.SecondStatus = r.data, http.StatusOK
 		}
 		s.Errors = r.errors(live)

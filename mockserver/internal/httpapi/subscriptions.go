@@ -74,7 +74,7 @@ func (a *API) createSubscription(rq *request, in *subscriptionBody) (any, *engin
 	case refusal != nil:
 		return nil, refusal
 	case len(c.Subscriptions) == 0:
-		if a.cfg.Dialect.Live(spec.D28) {
+		if a.cfg.Dialect.Live(spec.RepeatedSubscription) {
 			rq.status = http.StatusOK
 		}
 		return a.viewSubscription(first), nil
@@ -194,7 +194,7 @@ func (a *API) updateSubscription(rq *request, in *subscriptionPatch) (any, *engi
 // shows it; in the live dialect it is the cancellationReason.
 func (a *API) cancelSubscription(rq *request, in *gateway.SubscriptionCancelParams) (any, *engine.Refusal) {
 	reason := ""
-	if a.cfg.Dialect.Live(spec.D21) {
+	if a.cfg.Dialect.Live(spec.CancellationReason) {
 		reason = in.Reason
 	}
 	s, refusal := rq.account.Subscription(rq.param, func(env engine.Env, s *engine.Subscription) (engine.Change, *engine.Refusal) {

@@ -31,7 +31,7 @@ func (a *API) createTransaction(rq *request, in *gateway.TransactionParams) (any
 
 func (a *API) newTransaction(in *gateway.TransactionParams) engine.NewTransaction {
 	installments := in.Installments
-	if installments == 0 && !a.cfg.Dialect.Live(spec.D13) {
+	if installments == 0 && !a.cfg.Dialect.Live(spec.MethodOptional) {
 		installments = 1
 	}
 	n := engine.NewTransaction{
@@ -51,7 +51,7 @@ func (a *API) newTransaction(in *gateway.TransactionParams) engine.NewTransactio
 		Token:   string(in.Token),
 		BuyerID: string(in.Buyer.ID),
 	}
-	if a.cfg.Dialect.Live(spec.D26) {
+	if a.cfg.Dialect.Live(spec.Informations) {
 		n.Informations = informationsFrom(in.Informations)
 	}
 	if n.BuyerID != "" { // name and e-mail are the customer's
@@ -76,7 +76,7 @@ func etag(r *engine.Row) string {
 }
 
 func (a *API) listTransactions(rq *request) (any, *problem) {
-	if a.cfg.Dialect.Live(spec.D12) {
+	if a.cfg.Dialect.Live(spec.ListedTransaction) {
 		return transactionsAs(viewTransactionItem).byCursor(rq)
 	}
 	return transactionsAs(a.viewTransaction).byCursor(rq)

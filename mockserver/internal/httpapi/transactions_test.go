@@ -45,7 +45,7 @@ func TestTransactionHasEveryKey(t *testing.T) {
 	assert.Nil(t, list.at("data.data.0.buyer.address.complement"))
 }
 
-// Row X7; the live dialect's body is point D6.
+// Row X7; the live dialect's body is row plain-errors.
 func TestADuplicateReference(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)

@@ -110,7 +110,7 @@ func (a *API) viewTransfer(t *engine.Transfer) transferView {
 		CreatedAt:     stamp(t.CreatedAt),
 		UpdatedAt:     stamp(t.UpdatedAt),
 	}
-	if a.cfg.Dialect.Live(spec.D11) {
+	if a.cfg.Dialect.Live(spec.TransferAmount) {
 		v.Amount = strconv.FormatInt(t.Amount, 10)
 	}
 	return v

@@ -127,7 +127,7 @@ func (a *API) viewSubscription(s *engine.Subscription) *subscriptionView {
 
 func (a *API) viewAsk(s *engine.Subscription) *askView {
 	consent := s.Authorization
-	if a.cfg.Dialect.Live(spec.D30) {
+	if a.cfg.Dialect.Live(spec.PixAuthorization) {
 		return &askView{QRCode: &consent.QRCode, ExpiresAt: stamp(consent.ExpirationDate), PaymentLinkURL: s.AuthorizationURL()}
 	}
 	return &askView{Status: consent.Status, QRCode: &consent.QRCode, ExpirationDate: stamp(consent.ExpirationDate)}

@@ -104,7 +104,7 @@ func (a *API) viewTransaction(t *engine.Transaction) *transactionView {
 		CreatedAt:      stamp(t.CreatedAt),
 		UpdatedAt:      stamp(t.UpdatedAt),
 	}
-	if a.cfg.Dialect.Live(spec.D24) {
+	if a.cfg.Dialect.Live(spec.BasePrice) {
 		v.BasePrice = t.Amount
 	}
 	for i, info := range t.Informations {
@@ -175,7 +175,7 @@ func (a *API) viewMetadata(text string) any {
 	switch {
 	case text == "":
 		return nil
-	case a.cfg.Dialect.Live(spec.D10):
+	case a.cfg.Dialect.Live(spec.TransactionMetadata):
 		return metadataObject(text)
 	default:
 		return text

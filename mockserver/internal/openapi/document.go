@@ -107,7 +107,7 @@ func (d *document) whole() (object, error) {
 			"version", version,
 			"summary", "Transactions, subscriptions, customers, transfers and hosted checkout.",
 			"description", "Amounts are integers in the smallest currency unit (cents). Timestamps are RFC 3339.\n\n"+
-				"This describes the "+dialect+" dialect; docs/assumptions.md, D1 to D36, customer-phone and hosted-routes, lists where the other one differs. "+
+				"This describes the "+dialect+" dialect; docs/assumptions.md, The two dialects, lists where the other one differs. "+
 				"The gateway also checks rules that JSON Schema can't express, such as check digits, and reports violations in `errors`.",
 		),
 		"x-dialect", dialect,
@@ -262,15 +262,13 @@ func (d *document) requestBody(op httpapi.Shape, params reflect.Type) object {
 
 // body writes the schema of a rule's bodies as a component.
 func (d *document) body(rule spec.Rule, params reflect.Type, name string) *schema {
-	rq := newRequest(rule, d.variant())
-	conditions, exclusions := rq.conditions(), rq.exclusions()
-	var write func(s *spec.Shape, twin reflect.Type, path, name string) *schema
-	write = func(s *spec.Shape, twin reflect.Type, path, name string) *schema {
+	var write func(s *spec.Shape, twin reflect.Type, name string) *schema
+	write = func(s *spec.Shape, twin reflect.Type, name string) *schema {
 		twin = bare(twin)
 		switch {
 		case s.Kind == '[':
 			out := value(s)
-			out.Items = write(s.Element, elem(twin), path+"[0]", strings.TrimSuffix(name, "s"))
+			out.Items = write(s.Element, elem(twin), strings.TrimSuffix(name, "s"))
 			return out
 		case s.Kind != '{':
 			return value(s)
@@ -281,14 +279,14 @@ func (d *document) body(rule spec.Rule, params reflect.Type, name string) *schem
 		if twin != nil && twin.Name() != "" {
 			name = strings.TrimSuffix(twin.Name(), "Params") + "Params"
 		}
-		out := rq.members(s, path, func(m *spec.Shape, at string) *schema {
+		out := members(s, func(m *spec.Shape) *schema {
 			about := field(twin, m.Name)
 			var t reflect.Type
 			text := ""
 			if about != nil {
 				t, text = about.Type, d.fieldText(twin, about)
 			}
-			sub := write(m, t, at, strings.TrimSuffix(name, "Params")+camel(m.Name))
+			sub := write(m, t, strings.TrimSuffix(name, "Params")+camel(m.Name))
 			if text != "" {
 				if sub.Ref != "" {
 					sub = &schema{AllOf: []*schema{sub}}
@@ -297,25 +295,13 @@ func (d *document) body(rule spec.Rule, params reflect.Type, name string) *schem
 			}
 			return sub
 		})
-		for _, c := range conditions {
-			if c.home() == path {
-				out.AllOf = append(out.AllOf, rq.conditional(c, path))
-			}
-		}
-		for _, e := range exclusions {
-			if parent(e.path) == path {
-				out.AllOf = append(out.AllOf, e.schema(path))
-			}
-		}
+		out.AllOf = append(out.AllOf, dependencies(s)...)
 		if twin != nil {
 			out.Description = d.typeText(twin)
 		}
 		return d.component(name, other, out)
 	}
-	if len(rq.shape.Members) == 0 {
-		return anyObject()
-	}
-	return write(rq.shape, params, "", name)
+	return write(spec.Describe(rule, d.variant()), params, name)
 }
 
 // operationParameters are those of the path, the query and the headers.

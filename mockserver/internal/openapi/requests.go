@@ -1,69 +1,22 @@
 package openapi
 
 import (
-	"fmt"
-	"maps"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/gateway-go/gateway/internal/spec"
 )
-
-// forms are the JSON Schemas of the rules that internal/spec describes in
-// words. The table of integration/openapi lists what they can't express, with
-// the reasons.
-var forms = map[string]schema{ //nolint:gochecknoglobals // never changes
-	"must be an e-mail address":                           {Format: "email"},
-	"must be an IPv4 or IPv6 address":                     {AnyOf: []*schema{{Type: oneOrAll{"string"}, Format: "ipv4"}, {Type: oneOrAll{"string"}, Format: "ipv6"}}},
-	"must be an http or https URL":                        {Format: "uri", Pattern: "^[Hh][Tt][Tt][Pp][Ss]?://"},
-	"must be an https URL":                                {Format: "uri", Pattern: "^[Hh][Tt][Tt][Pp][Ss]://"},
-	"must be a timestamp with a zone":                     {Format: "date-time"},
-	"must be a date or a timestamp with a zone":           {AnyOf: []*schema{{Type: oneOrAll{"string"}, Format: "date-time"}, {Type: oneOrAll{"string"}, Format: "date"}}},
-	"must start with pgct_ or pgpm_":                      {Pattern: "^pg(ct|pm)_"},
-	"must start with pgct_":                               {Pattern: "^pgct_"},
-	"must contain only letters and digits":                {Pattern: "^[A-Za-z0-9]*$"},
-	"must be two letters":                                 {Pattern: "^[A-Za-z]{2}$"},
-	"must be 11 digits: an area code and a mobile number": {Pattern: "^[0-9]{11}$"},
-}
-
-// form returns the schema of a rule described in words: the longest entry of
-// forms that is a prefix of the words.
-func form(must string) schema {
-	best := ""
-	for words := range maps.Keys(forms) {
-		if strings.HasPrefix(must, words) && len(words) > len(best) {
-			best = words
-		}
-	}
-	if best == "" {
-		panic(fmt.Sprintf("openapi: no JSON Schema for the rule %q: add it to forms", must))
-	}
-	return forms[best]
-}
-
-// request is the body or the query of an operation, to be turned into a schema.
-type request struct {
-	rule    spec.Rule
-	variant spec.Variant
-	shape   *spec.Shape
-}
-
-// newRequest describes the rules for every request; [request.conditions] finds
-// those for some requests only.
-func newRequest(rule spec.Rule, v spec.Variant) *request {
-	return &request{rule: rule, variant: v, shape: spec.Describe(rule, v)}
-}
 
 // value writes the schema of one value, without its members.
 func value(s *spec.Shape) *schema {
 	out := &schema{Enum: s.Enum}
 	switch s.Kind { //nolint:exhaustive // no rule takes another kind
 	case '"':
-		out.Type = oneOrAll{"string"}
+		out.Type, out.Pattern = oneOrAll{"string"}, s.Format.Pattern
 		out.MinLength, out.MaxLength = s.MinLen, limit(s.MaxLen)
+		return out.anyOf(s)
 	case '0':
 		out.Type = oneOrAll{"number"}
 		if s.Integer {
@@ -83,14 +36,26 @@ func value(s *spec.Shape) *schema {
 	case '{':
 		out.Type = oneOrAll{"object"}
 	}
-	for _, must := range s.Requirements {
-		f := form(must)
-		out.Format, out.Pattern = f.Format, f.Pattern
-		if out.AnyOf = slices.Clone(f.AnyOf); out.AnyOf != nil {
-			out.Type = nil // each of them has it
+	return out
+}
+
+// anyOf returns the schema of a string that has one of several formats or may also be
+// an integer. It lists the types one by one: generators such as oapi-codegen reject a
+// list of types.
+func (s *schema) anyOf(shape *spec.Shape) *schema {
+	formats := strings.Fields(shape.Format.Names)
+	switch {
+	case shape.Integer:
+		return &schema{AnyOf: []*schema{s, text("integer")}}
+	case len(formats) == 1:
+		s.Format = formats[0]
+	case len(formats) > 1:
+		s.Type = nil // each of them has it
+		for _, format := range formats {
+			s.AnyOf = append(s.AnyOf, &schema{Type: oneOrAll{"string"}, Format: format})
 		}
 	}
-	return out
+	return s
 }
 
 func limit(n int) *int {
@@ -102,20 +67,15 @@ func limit(n int) *int {
 
 // members writes the members of an object. child writes each of them, so that
 // the caller decides on names and descriptions.
-func (rq *request) members(s *spec.Shape, path string, child func(m *spec.Shape, path string) *schema) *schema {
+func members(s *spec.Shape, child func(m *spec.Shape) *schema) *schema {
 	out := text("object")
 	var unwanted []string
 	for _, m := range s.Members {
-		at := join(path, m.Name)
-		var sub *schema
 		if m.Kind == 0 {
-			if sub = rq.looked(at); sub == nil {
-				unwanted = append(unwanted, m.Name)
-				continue
-			}
-		} else {
-			sub = child(m, at)
+			unwanted = append(unwanted, m.Name)
+			continue
 		}
+		sub := child(m)
 		if m.Presence == spec.Nullable {
 			sub = orNull(sub)
 		}
@@ -130,99 +90,78 @@ func (rq *request) members(s *spec.Shape, path string, child func(m *spec.Shape,
 	return out
 }
 
-func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
-
-// looked finds the values of a member that a rule only tests: it is nil if
-// every value is rejected.
-func (rq *request) looked(path string) *schema {
-	out := &schema{}
-	for _, kind := range []struct{ name, sample string }{
-		{"string", `"x"`}, {"integer", `1`}, {"number", `1.5`}, {"boolean", `true`}, {"array", `[]`}, {"object", `{}`}, {"null", `null`},
-	} {
-		if rq.verdict(body{path: kind.sample}, path) == nil {
-			out.Type = append(out.Type, kind.name)
+// dependencies writes the rules of an object that depend on other members: first what
+// they require, by name, then what they forbid.
+func dependencies(s *spec.Shape) (all []*schema) {
+	byPath := slices.SortedFunc(slices.Values(s.Dependencies), func(a, b spec.Dependency) int { return cmp.Compare(a.Path, b.Path) })
+	for _, d := range byPath {
+		if !d.Forbidden {
+			all = append(all, requirement(s, d))
 		}
 	}
+	for _, d := range s.Dependencies {
+		if d.Forbidden {
+			all = append(all, exclusion(d))
+		}
+	}
+	return all
+}
+
+// requirement writes a dependency as if and then.
+func requirement(s *spec.Shape, d spec.Dependency) *schema {
+	when := &schema{}
+	for _, t := range d.When {
+		when.AllOf = append(when.AllOf, nest(t.Path, func(name string) *schema { return state(name, t.Values) }))
+	}
+	if len(when.AllOf) == 1 {
+		when = when.AllOf[0]
+	}
+	for name := range strings.SplitSeq(d.Path, ".") {
+		s = s.Member(name)
+	}
+	must := &schema{Type: value(s).Type}
+	if d.NotBlank && s.Kind == '"' {
+		must.Pattern = `\S`
+	}
+	return &schema{If: when, Then: nest(d.Path, func(name string) *schema {
+		return &schema{Required: []string{name}, Properties: named[*schema]{{name, must}}}
+	})}
+}
+
+// state writes that a member has one of the values, where "" stands for missing or null.
+func state(name string, values []string) *schema {
+	given := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 	switch {
-	case len(out.Type) == 0 || len(out.Type) == 1 && out.Type[0] == "null":
-		return nil
-	case slices.Contains(out.Type, "string") && rq.verdict(body{path: `""`}, path) != nil:
-		out.MinLength = 1
+	case len(given) == 0:
+		return &schema{Not: &schema{Required: []string{name}, Properties: named[*schema]{{name, notNull()}}}}
+	case len(given) < len(values):
+		return &schema{Properties: named[*schema]{{name, &schema{Enum: given}}}}
+	default:
+		return &schema{Required: []string{name}, Properties: named[*schema]{{name, &schema{Enum: given}}}}
 	}
-	return alternatives(out)
 }
 
-// alternatives returns a schema that lists the types of a value one by one, if there are
-// several besides null: generators such as oapi-codegen reject a list of types.
-func alternatives(s *schema) *schema {
-	if len(s.Type) < 2 || len(s.Type) == 2 && slices.Contains(s.Type, "null") {
-		return s
+// exclusion writes that a member must not be sent together with another one, or with
+// one of its values.
+func exclusion(d spec.Dependency) *schema {
+	with, other := d.When[0], notNull()
+	if with.Values != nil {
+		other = &schema{Enum: with.Values}
 	}
-	union := &schema{}
-	for _, kind := range s.Type {
-		one := text(kind)
-		if kind == "string" {
-			one.MinLength = s.MinLength
-		}
-		union.AnyOf = append(union.AnyOf, one)
-	}
-	return union
+	return &schema{Not: &schema{
+		Required:   []string{with.Path, d.Path},
+		Properties: named[*schema]{{with.Path, other}, {d.Path, notNull()}},
+	}}
 }
 
-// body is a request's members by their paths, as JSON: "buyer.name".
-type body map[string]string
+func notNull() *schema { return &schema{Not: text("null")} }
 
-// with returns b and one more member.
-func (b body) with(path, value string) body {
-	b = maps.Clone(b)
-	b[path] = value
-	return b
-}
-
-// without returns b without a member and those inside it.
-func (b body) without(path string) body {
-	b = maps.Clone(b)
-	maps.DeleteFunc(b, func(p, _ string) bool { return within(p, path) })
-	return b
-}
-
-// json nests the members.
-func (b body) json() []byte {
-	type node map[string]any
-	root := node{}
-	for path, value := range b {
-		at := root
-		names := strings.Split(path, ".")
-		for _, name := range names[:len(names)-1] {
-			next, ok := at[name].(node)
-			if !ok {
-				next = node{}
-				at[name] = next
-			}
-			at = next
-		}
-		if _, taken := at[names[len(names)-1]]; !taken {
-			at[names[len(names)-1]] = jsontext.Value(value)
-		}
+// nest wraps the schema of the last element of a path in those of the objects on the
+// way to it.
+func nest(path string, leaf func(name string) *schema) *schema {
+	first, rest, found := strings.Cut(path, ".")
+	if !found {
+		return leaf(first)
 	}
-	out, err := encode(root)
-	if err != nil {
-		panic(err)
-	}
-	return out
+	return &schema{Properties: named[*schema]{{first, nest(rest, leaf)}}}
 }
-
-// violations are those of a body, by field.
-func (rq *request) violations(b body) map[string]*spec.Violation {
-	found := map[string]*spec.Violation{}
-	list, err := spec.Check(b.json(), rq.rule, rq.variant)
-	if err != nil {
-		panic(err)
-	}
-	for i := range list {
-		found[list[i].Field] = &list[i]
-	}
-	return found
-}
-
-func (rq *request) verdict(b body, path string) *spec.Violation { return rq.violations(b)[path] }

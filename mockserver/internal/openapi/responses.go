@@ -150,7 +150,7 @@ func (d *document) member(t reflect.Type, f reflect.StructField, about *reflect.
 	default:
 		s = d.view(f.Type, twin, parent+camel(name))
 	}
-	if t.Name()+"."+name == "itemPayment.fee" { // D17: the mock always sends one
+	if t.Name()+"."+name == "itemPayment.fee" { // listed-fee: the mock always sends one
 		return orNull(s)
 	}
 	if t.PkgPath() == reflect.TypeFor[events.Event]().PkgPath() && name != "next_at" {

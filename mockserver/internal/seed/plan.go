@@ -181,7 +181,7 @@ func transactions(env engine.Env, refunded int64) machine[engine.Transaction] {
 		},
 		apply: (*store.Account).Transaction,
 	}
-	if env.Dialect.Live(spec.D2) && env.Sandbox { // states that only the sandbox can set
+	if env.Dialect.Live(spec.TransactionStates) && env.Sandbox { // states that only the sandbox can set
 		for status := range spec.LiveTransactionStatuses.All() {
 			if !spec.TransactionStatuses.Has(status) && status != "three_ds_required" {
 				m.actions = append(m.actions, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
