@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/gateway-go/gateway/internal/spec"
-	"github.com/gateway-go/gateway/mockserver/internal/admin"
 	"github.com/gateway-go/gateway/mockserver/internal/console"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 )
@@ -30,11 +29,8 @@ func (s *Server) console(plane, gateway http.Handler) http.Handler {
 		Own:      s.own(),
 		Default:  s.Key(),
 		Events:   s.events,
-		Allowed: func(key, control, id string) bool {
-			return controls(s.account(key, true), admin.Argument{Count: 1, Amount: 1})[control](id) == nil
-		},
-		Sandbox: s.settings.environment == Sandbox,
-		Dialect: s.settings.dialect,
+		Sandbox:  s.settings.environment == Sandbox,
+		Dialect:  s.settings.dialect,
 	})
 }
 

@@ -333,13 +333,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Account returns the controls of a key's account. They act only on that
 // account: resources of other accounts are not found. The controls of "" are
 // those of the server's fields, which act on all accounts.
-func (s *Server) Account(key string) *Account { return s.account(key, false) }
-
-// account is like Account. With dry its controls change nothing, and only
-// report which would be rejected.
-func (s *Server) account(key string, dry bool) *Account {
+func (s *Server) Account(key string) *Account {
 	secret := gateway.NewSecret(key)
-	of := scope{store: s.store, account: secret, dry: dry}
+	of := scope{store: s.store, account: secret}
 	return &Account{
 		Transactions:  Transactions{of},
 		Transfers:     Transfers{of},

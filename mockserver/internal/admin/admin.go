@@ -47,12 +47,6 @@ type Config struct {
 	Authenticate func(*http.Request) (key string, refused *respond.Problem)
 	// Default is the key of requests without credentials.
 	Default string
-	// Controls are the actions of payers, banks and issuers, such as
-	// "transactions/pay", and Control performs one of them.
-	Controls []string
-	Control  func(key, control, id string, arg Argument) error
-	// SetLegacyStatus sets the state of a v1 payment.
-	SetLegacyStatus func(key, id, status string) error
 	// Down makes the gateway unreachable, or reachable again.
 	Down func(down bool)
 	// Moved saves the clock's time.
@@ -143,10 +137,9 @@ type Shape struct {
 	do func(*call) (any, error)
 }
 
-// Shapes describes every call, with the given [Config.Controls] and whole paths,
-// in the order of the routes.
-func Shapes(controls []string) []Shape {
-	list := (&Plane{cfg: Config{Controls: controls}}).routes()
+// Shapes describes every call, with whole paths, in the order of the routes.
+func Shapes() []Shape {
+	list := new(Plane).routes()
 	for i := range list {
 		list[i].Path = Prefix + "/" + list[i].Path
 	}

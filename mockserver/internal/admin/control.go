@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/control"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
@@ -162,19 +162,18 @@ func (p *Plane) controlRoutes() []Shape {
 	list := []Shape{
 		withBody(Shape{Method: http.MethodPost, Path: "legacy/payments/{id}/status", Out: legacyView{}}, p.legacyStatus),
 	}
-	for _, control := range p.cfg.Controls {
-		resource, action, _ := strings.Cut(control, "/")
+	for _, ctl := range control.All() {
 		shape := Shape{
-			Method: http.MethodPost, Path: resource + "/{id}/" + action,
-			do: func(c *call) (any, error) { return p.control(c, resource, action) },
+			Method: http.MethodPost, Path: ctl.Path(),
+			do: func(c *call) (any, error) { return p.control(c, &ctl) },
 		}
-		if resource == "checkout" {
+		if ctl.Resource() == checkout {
 			shape.Out = linkView{}
 		}
-		switch action {
-		case failNext:
+		switch ctl.Number.Member {
+		case "count":
 			shape.In = actionBody{}
-		case settleFor:
+		case "amount":
 			shape.In = settleBody{}
 		}
 		list = append(list, shape)
@@ -182,17 +181,8 @@ func (p *Plane) controlRoutes() []Shape {
 	return list
 }
 
-// The controls that have an argument.
-const (
-	failNext  = "fail-next"
-	settleFor = "settle-for"
-)
-
-// Argument is the argument of a control that has one.
-type Argument struct {
-	Count  int   // of fail-next
-	Amount int64 // of settle-for, in cents
-}
+// checkout is the resource whose controls return a checkout link.
+const checkout = "checkout"
 
 type actionBody struct {
 	Count *int `json:"count,omitzero"` // how many charges fail; fail-next only, default 1
@@ -202,45 +192,45 @@ type settleBody struct {
 	Amount *int64 `json:"amount"` // in cents; 0 restores the amount that the buyer is charged
 }
 
-// argument reads the body of a control.
-func (c *call) argument(action string) (arg Argument, err error) {
-	if action == settleFor {
+// number reads a control's number from the body.
+func (c *call) number(n control.Number) (int64, error) {
+	if n.Member == "amount" {
 		var in settleBody
 		if err := c.decode(&in); err != nil {
-			return arg, err
+			return 0, err
 		}
 		if in.Amount == nil || *in.Amount < 0 {
-			return arg, invalid(`the body must have an amount in cents, such as {"amount": 3815}; 0 restores the amount that the buyer is charged`)
+			return 0, invalid(`the body must have an amount in cents, such as {"amount": 3815}; 0 restores the amount that the buyer is charged`)
 		}
-		return Argument{Amount: *in.Amount}, nil
+		return *in.Amount, nil
 	}
-	in, one := actionBody{}, 1
+	var in actionBody
 	if err := c.decode(&in); err != nil {
-		return arg, err
+		return 0, err
 	}
 	switch {
 	case in.Count == nil:
-		in.Count = &one
-	case action != failNext:
-		return arg, invalid("only fail-next accepts a count")
+		return n.Default, nil
+	case n.Member == "":
+		return 0, invalid("only fail-next accepts a count")
 	case *in.Count < 0:
-		return arg, invalid("count must not be negative")
+		return 0, invalid("count must not be negative")
 	}
-	return Argument{Count: *in.Count}, nil
+	return int64(*in.Count), nil
 }
 
-func (p *Plane) control(c *call, resource, action string) (any, error) {
-	arg, err := c.argument(action)
+func (p *Plane) control(c *call, ctl *control.Control) (any, error) {
+	number, err := c.number(ctl.Number)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cfg.Control(c.key, resource+"/"+action, c.args[0], arg); err != nil {
-		return nil, err
+	if refusal := ctl.Run(p.cfg.Store, c.key, c.args[0], number); refusal != nil {
+		return nil, refused(refusal)
 	}
-	if resource == "checkout" {
+	if ctl.Resource() == checkout {
 		return p.link(c)
 	}
-	return p.after(c, "/v2/"+resource+"/"+url.PathEscape(c.args[0]))
+	return p.after(c, "/v2/"+ctl.Resource()+"/"+url.PathEscape(c.args[0]))
 }
 
 // after returns a resource as the interface returns it.
@@ -306,8 +296,8 @@ func (p *Plane) legacyStatus(c *call, in legacyStatusBody) (any, error) {
 	if in.Status == "" {
 		return nil, invalid(`the body must have a status, such as {"status": "PAID"}`)
 	}
-	if err := p.cfg.SetLegacyStatus(c.key, c.args[0], in.Status); err != nil {
-		return nil, err
+	if refusal := control.SetLegacyStatus(p.cfg.Store, c.key, c.args[0], in.Status); refusal != nil {
+		return nil, refused(refusal)
 	}
 	v := legacyView{TransactionID: c.args[0]}
 	p.cfg.Store.Account(c.key).View(func(d *store.Data) {

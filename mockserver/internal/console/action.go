@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
+	"github.com/gateway-go/gateway/mockserver/internal/control"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -387,63 +389,23 @@ func shell(word string) string {
 }
 
 // controls returns the buttons of a resource: those of the controls that its
-// state allows, in the order of the names.
+// state allows.
 func (rq *request) controls(resource, id string) (list []action) {
-	for _, n := range controlNames() {
-		kind, name, _ := strings.Cut(n.control, "/")
-		if kind != resource || !rq.cfg.Allowed(rq.key, n.control, id) {
+	for _, ctl := range control.All() {
+		if ctl.Resource() != resource || !ctl.Offered(rq.cfg.Store, rq.key, id) {
 			continue
 		}
 		a := action{
-			Call: "POST " + admin.Prefix + "/" + resource + "/{id}/" + name, IDs: []string{id},
-			Label: n.label, Hint: n.hint, Danger: n.danger,
+			Call: "POST " + admin.Prefix + "/" + ctl.Path(), IDs: []string{id}, Label: ctl.Label, Hint: ctl.Hint, Danger: ctl.Danger,
 		}
-		switch name {
-		case "fail-next":
-			a.Fields = []field{{Name: "n.count", Label: "Charges", Type: "number", Value: "1", Min: "0"}}
-		case "settle-for":
-			a.Fields = []field{{Name: "n.amount", Label: "Amount in the smallest unit", Type: "number", Min: "0", Required: true}}
+		if n := ctl.Number; n.Member != "" {
+			f := field{Name: "n." + n.Member, Label: n.Label, Type: "number", Min: "0", Required: n.Default == 0}
+			if !f.Required {
+				f.Value = strconv.FormatInt(n.Default, 10)
+			}
+			a.Fields = []field{f}
 		}
 		list = append(list, a)
 	}
 	return list
-}
-
-// controlName is the label of a control's button.
-type controlName struct {
-	control, label, hint string
-
-	danger bool
-}
-
-// controlNames names every control of the control plane; a test compares the
-// two lists.
-func controlNames() []controlName {
-	return []controlName{
-		{"transactions/pay", "Pay", "The payer pays.", false},
-		{"transactions/challenge/pass", "Pass 3-D Secure", "The payer passes the challenge.", false},
-		{"transactions/challenge/fail", "Fail 3-D Secure", "The payer fails the challenge.", true},
-		{"transactions/expire", "Expire", "It expires now.", false},
-		{"transactions/refuse", "Refuse", "The issuer refuses the card.", true},
-		{"transactions/cancel", "Cancel", "It is canceled.", true},
-		{"transactions/chargeback", "Charge back", "The payer's bank takes the payment back.", true},
-		{"transactions/dispute/open", "Open dispute", "The payer's bank asks for the money back (MED).", true},
-		{"transactions/dispute/contest", "Contest dispute", "The merchant contests the dispute.", false},
-		{"transactions/dispute/win", "Win dispute", "The dispute is decided for the merchant.", false},
-		{"transactions/dispute/lose", "Lose dispute", "The dispute is decided for the payer.", true},
-		{"transactions/settle-for", "Settle for another amount", "The gateway reports this as the amount; 0 undoes it.", false},
-		{"transfers/analyse", "Analyse", "The transfer goes to a risk check.", false},
-		{"transfers/process", "Process", "The bank accepts the transfer.", false},
-		{"transfers/settle", "Settle", "The money reaches its receiver.", false},
-		{"transfers/fail", "Fail", "The bank rejects the transfer.", true},
-		{"subscriptions/authorize", "Authorize", "The payer authorizes the Pix Automatico.", false},
-		{"subscriptions/cancel-debit", "Cancel next debit", "The payer cancels the next debit of the Pix Automatico.", true},
-		{"subscriptions/fail-next", "Fail next charges", "The next charges fail; 0 undoes it.", false},
-		{"subscriptions/reject", "Reject", "The payer rejects the Pix Automatico.", true},
-		{"subscriptions/revoke", "Revoke", "The payer revokes the Pix Automatico.", true},
-		{"checkout/begin", "Begin payment", "The buyer asks for the Pix code or sends the card.", false},
-		{"checkout/pay", "Pay", "The buyer pays.", false},
-		{"checkout/expire", "Expire", "The link expires now.", true},
-		{"checkout/deactivate", "Deactivate", "The merchant takes the link off sale.", true},
-	}
 }

@@ -59,9 +59,6 @@ type Config struct {
 	// Events names accounts without their keys, and is the source of the pages' event
 	// streams.
 	Events *events.Hub
-	// Allowed reports whether a resource's state allows a control of the control
-	// plane, such as "transactions/pay".
-	Allowed func(key, control, id string) bool
 
 	Sandbox bool
 	Dialect spec.Dialect

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/control"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -254,10 +255,8 @@ func causeOf(text string) string {
 	kind, what, _ := strings.Cut(text, " ")
 	switch kind {
 	case "control":
-		for _, n := range controlNames() {
-			if n.control == what {
-				return "“" + n.label + "”, in the console or by " + what + " of the control plane"
-			}
+		if ctl := control.Named(what); ctl != nil {
+			return "“" + ctl.Label + "”, in the console or by " + what + " of the control plane"
 		}
 		return what + " of the control plane"
 	case "timer":
