@@ -132,12 +132,12 @@ func TestEachControlOfAResourceIsInTheTable(t *testing.T) {
 	for _, name := range tabled() {
 		controls := gw.FieldByName(name)
 		assert.Equal(t, rows[strings.ToLower(name)], controls.NumMethod(), name)
-		for i := range controls.NumMethod() {
+		for _, method := range controls.Methods() {
 			args := []reflect.Value{reflect.ValueOf("nothing")}
-			if controls.Method(i).Type().NumIn() == 2 {
-				args = append(args, reflect.Zero(controls.Method(i).Type().In(1)))
+			if method.Type().NumIn() == 2 {
+				args = append(args, reflect.Zero(method.Type().In(1)))
 			}
-			err, _ := controls.Method(i).Call(args)[0].Interface().(error)
+			err, _ := method.Call(args)[0].Interface().(error)
 			unknown(t, err)
 		}
 		delete(rows, strings.ToLower(name))

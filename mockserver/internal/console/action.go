@@ -310,17 +310,17 @@ type result struct {
 
 // send makes a call: the control plane's, or one of the interface.
 func (rq *request) send(call outgoing) result {
-	handler := rq.cfg.Gateway
+	handler := rq.gateway
 	if strings.HasPrefix(call.path, admin.Prefix+"/") {
-		handler = rq.cfg.Plane
+		handler = rq.plane
 	}
-	out := result{Call: call.method + " " + call.path, Curl: rq.curl(call.method, call.path, rq.cfg.Journal.Masked(call.body)), Back: rq.back()}
+	out := result{Call: call.method + " " + call.path, Curl: rq.curl(call.method, call.path, rq.core.Journal.Masked(call.body)), Back: rq.back()}
 	status, text, err := rq.roundTrip(handler, call.method, call.path, call.body)
 	if err != nil {
 		out.Title, out.Detail = "No response", "The connection broke: "+err.Error()
 		return out
 	}
-	out.Status, out.Body = status, indented(rq.cfg.Journal.Masked(text))
+	out.Status, out.Body = status, indented(rq.core.Journal.Masked(text))
 	out.Title = fmt.Sprintf("%d %s", status, http.StatusText(status))
 	if out.Body == "" {
 		out.Body = fmt.Sprintf("(%d bytes that are not JSON)", len(text))
@@ -392,7 +392,7 @@ func shell(word string) string {
 // state allows.
 func (rq *request) controls(resource, id string) (list []action) {
 	for _, ctl := range control.All() {
-		if ctl.Resource() != resource || !ctl.Offered(rq.cfg.Store, rq.key, id) {
+		if ctl.Resource() != resource || !ctl.Offered(rq.core.Store, rq.key, id) {
 			continue
 		}
 		a := action{

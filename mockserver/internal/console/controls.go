@@ -62,7 +62,7 @@ func (rq *request) faultsPage() (*view, error) {
 		},
 		Kinds: faults.Names(),
 	}
-	for _, r := range rq.cfg.Faults.Reports(rq.key) {
+	for _, r := range rq.core.Faults.Reports(rq.key) {
 		data.Faults = append(data.Faults, faultRow{r, left(r), action{
 			Call: "DELETE " + admin.Prefix + "/faults/{id}", IDs: []string{r.ID}, Label: "Remove",
 		}})
@@ -111,7 +111,7 @@ func (rq *request) snapshots() (*view, error) {
 	}, Take: action{
 		Call: "POST " + admin.Prefix + "/snapshots", Label: "Take a snapshot", Hint: "The whole server, including its clock.",
 	}}
-	status, text, err := rq.roundTrip(rq.cfg.Plane, http.MethodGet, admin.Prefix+"/snapshots", nil)
+	status, text, err := rq.roundTrip(rq.plane, http.MethodGet, admin.Prefix+"/snapshots", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +162,9 @@ func (rq *request) accounts() (*view, error) {
 			{Call: "POST " + admin.Prefix + "/up", Label: "End the outage"},
 		},
 	}
-	for _, key := range rq.cfg.Store.Accounts() {
-		r := accountRow{Name: masked(key), Event: rq.cfg.Events.Name(key), Path: rq.accountPath(key), Current: key == rq.key}
-		rq.cfg.Store.Account(key).View(func(d *store.Data) { r.Balance, r.Transactions = d.Balance, d.Transactions.Len() })
+	for _, key := range rq.core.Store.Accounts() {
+		r := accountRow{Name: masked(key), Event: rq.core.Events.Name(key), Path: rq.accountPath(key), Current: key == rq.key}
+		rq.core.Store.Account(key).View(func(d *store.Data) { r.Balance, r.Transactions = d.Balance, d.Transactions.Len() })
 		if data.Accounts = append(data.Accounts, r); len(data.Accounts) == accountsShown {
 			break
 		}

@@ -93,10 +93,10 @@ func (rq *request) story(of subject) ([]*episode, told) {
 		ids = append(ids, id)
 	}
 	var steps []store.Step
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) { steps = d.History(ids...) })
-	requests, _ := rq.cfg.Journal.Mentioning(rq.key, shownEpisodes, of.id)
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) { steps = d.History(ids...) })
+	requests, _ := rq.core.Journal.Mentioning(rq.key, shownEpisodes, of.id)
 	slices.Reverse(requests)
-	deliveries, _ := rq.cfg.Sender.Latest(rq.key, shownEpisodes, func(d *deliver.Delivery) bool { return slices.Contains(ids, d.Resource) })
+	deliveries, _ := rq.core.Sender.Latest(rq.key, shownEpisodes, func(d *deliver.Delivery) bool { return slices.Contains(ids, d.Resource) })
 	byEvent := map[string][]deliver.Delivery{}
 	for _, d := range slices.Backward(deliveries) {
 		byEvent[d.EventID] = append(byEvent[d.EventID], d)
@@ -337,7 +337,7 @@ func (rq *request) told(id string, deliveries []deliver.Delivery) told {
 	default:
 		t.Text = "your server is being told"
 		if len(d.Attempts) > 0 {
-			t.Text, t.Bad = "your server has not accepted "+d.Kind+" ✗, next attempt "+relative(rq.cfg.Clock.Now(), d.Next), true
+			t.Text, t.Bad = "your server has not accepted "+d.Kind+" ✗, next attempt "+relative(rq.core.Clock.Now(), d.Next), true
 		}
 	}
 	return t

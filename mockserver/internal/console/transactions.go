@@ -36,7 +36,7 @@ func transactionList() listing {
 func (rq *request) transaction() (*view, error) {
 	id := rq.args[0]
 	var t *engine.Transaction
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) { t = d.Transactions.Get(id) })
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) { t = d.Transactions.Get(id) })
 	if t == nil {
 		return nil, notFound()
 	}
@@ -69,7 +69,7 @@ func (rq *request) moneyOf(t *engine.Transaction) string {
 	case gateway.TransactionPending, gateway.TransactionThreeDSRequired, gateway.TransactionWaitingPayment:
 		text := amount(t.Amount) + " to be paid"
 		if due := rq.deadline(t).At; !due.IsZero() {
-			text += ", expires " + relative(rq.cfg.Clock.Now(), due)
+			text += ", expires " + relative(rq.core.Clock.Now(), due)
 		}
 		return text
 	case gateway.TransactionPaid, gateway.TransactionCaptured:
@@ -162,8 +162,8 @@ func (rq *request) transactionRequests(t *engine.Transaction) (list []action) {
 		a.Fields = append(a.Fields, field{Name: "s.reason", Label: "Reason", Type: "text"})
 		list = append(list, a)
 	}
-	if rq.cfg.Sandbox {
-		status := spec.Describe(spec.Transactions.SetSandboxStatus.Rule, spec.Variant{Dialect: rq.cfg.Dialect}).Member("status")
+	if !rq.core.Production {
+		status := spec.Describe(spec.Transactions.SetSandboxStatus.Rule, spec.Variant{Dialect: rq.core.Dialect}).Member("status")
 		list = append(list, action{
 			Call: "PUT /v2/transactions/{id}", IDs: []string{t.ID}, Label: "Set the state",
 			Hint:   "The sandbox can set any state, with its webhook.",

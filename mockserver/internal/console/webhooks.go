@@ -38,7 +38,7 @@ const deliveriesShown = 50
 
 func (rq *request) webhooks() (*view, error) {
 	q := rq.r.URL.Query()
-	data := &webhooksData{Endpoints: rq.endpoints(), Holding: rq.cfg.Sender.Holding(rq.key), Release: map[string]action{}}
+	data := &webhooksData{Endpoints: rq.endpoints(), Holding: rq.core.Sender.Holding(rq.key), Release: map[string]action{}}
 	states := []string{""}
 	for _, s := range deliver.States() {
 		states = append(states, string(s))
@@ -55,7 +55,7 @@ func (rq *request) webhooks() (*view, error) {
 	}
 	is := func(name, value string) bool { return q.Get(name) == "" || q.Get(name) == value }
 	var more bool
-	data.Deliveries, more = rq.cfg.Sender.Latest(rq.key, deliveriesShown, func(d *deliver.Delivery) bool {
+	data.Deliveries, more = rq.core.Sender.Latest(rq.key, deliveriesShown, func(d *deliver.Delivery) bool {
 		return numberOf(d.ID) < before && is("kind", d.Kind) && is("status", string(d.State)) && is("resource_id", d.Resource)
 	})
 	if more {
@@ -125,7 +125,7 @@ func (data *webhooksData) actions() {
 }
 
 func (rq *request) endpoints() (list []endpointRow) {
-	for _, e := range rq.cfg.Sender.Endpoints("") {
+	for _, e := range rq.core.Sender.Endpoints("") {
 		if e.Account != rq.key && e.Account != "" {
 			continue
 		}
@@ -157,12 +157,12 @@ type deliveryData struct {
 }
 
 func (rq *request) delivery() (*view, error) {
-	d, err := rq.cfg.Sender.Delivery(rq.key, rq.args[0])
+	d, err := rq.core.Sender.Delivery(rq.key, rq.args[0])
 	if err != nil {
 		return nil, notFound()
 	}
 	data := &deliveryData{
-		Delivery: d, Body: indented(rq.cfg.Journal.Masked(d.Body)), To: cmp.Or(d.URL, d.Endpoint, "no endpoint"),
+		Delivery: d, Body: indented(rq.core.Journal.Masked(d.Body)), To: cmp.Or(d.URL, d.Endpoint, "no endpoint"),
 		Link: rq.base + "/find?" + query("q", d.Resource),
 	}
 	if d.State != deliver.NoEndpoint {
