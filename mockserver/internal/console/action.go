@@ -32,11 +32,8 @@ type action struct {
 	Back   string // the page to return to; "" means this page
 }
 
-// field is a member of the call's body. The name says how its text is written as
-// JSON: "s.reason" is a string, "n.amount" a number, "b.next" true, "l.events" a
-// list of the words in it, "t.to" a UTC time; "h.headers" an object of its lines
-// "Name: value"; "x.body" a string whose whitespace is kept; "q.kind" is a query
-// parameter, and "body" the whole body. An empty field is not sent.
+// field is a member of the call's body, or a query parameter: its name begins with one
+// of the prefixes below. The name "body" is the whole body. An empty field is not sent.
 type field struct {
 	Name, Label, Value string
 
@@ -46,6 +43,18 @@ type field struct {
 	Required    bool
 	Min, Max    string
 }
+
+// The prefixes of the names of fields: how the text of a field is sent.
+const (
+	asText    = "s." // a string
+	asNumber  = "n."
+	asTrue    = "b." // true, whatever the text is
+	asWords   = "l." // a list of the words
+	asTime    = "t." // a UTC time, which browsers send without a zone
+	asHeaders = "h." // an object of the lines "Name: value"
+	asWritten = "x." // a string whose white space is kept
+	inQuery   = "q." // a query parameter
+)
 
 // maxForm is the maximum length of a form, twice that of a control plane body, and
 // maxUpload that of a form with a file, such as the snapshot of a large server.
@@ -204,11 +213,11 @@ func callsOf(form url.Values) ([]outgoing, error) {
 	return list, nil
 }
 
-// queryOf returns the query of a form's fields "q.name".
+// queryOf returns the query of a form's fields.
 func queryOf(form url.Values) string {
 	q := url.Values{}
 	for name := range form {
-		if parameter, found := strings.CutPrefix(name, "q."); found && form.Get(name) != "" {
+		if parameter, found := strings.CutPrefix(name, inQuery); found && form.Get(name) != "" {
 			q.Set(parameter, form.Get(name))
 		}
 	}
@@ -222,12 +231,12 @@ func bodyOf(form url.Values) ([]byte, error) {
 	}
 	members := map[string]jsontext.Value{}
 	for name := range form {
-		kind, member, found := strings.Cut(name, ".")
 		text := strings.TrimSpace(form.Get(name))
-		if !found || text == "" || len(kind) != 1 || kind == "q" {
+		if len(name) < len(asText) || name[1] != '.' || text == "" || strings.HasPrefix(name, inQuery) {
 			continue
 		}
-		value, err := valueOf(kind, text, form[name])
+		prefix, member := name[:len(asText)], name[len(asText):]
+		value, err := valueOf(prefix, text, form[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", member, err)
 		}
@@ -239,30 +248,30 @@ func bodyOf(form url.Values) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-func valueOf(kind, text string, all []string) (jsontext.Value, error) {
-	switch kind {
-	case "n":
+func valueOf(prefix, text string, all []string) (jsontext.Value, error) {
+	switch prefix {
+	case asNumber:
 		value := jsontext.Value(text)
 		if !value.IsValid() || value.Kind() != '0' {
 			return nil, fmt.Errorf("must be a number, not %q", text)
 		}
 		return value, nil
-	case "b":
+	case asTrue:
 		return jsontext.Value("true"), nil
-	case "t": // a UTC time, which browsers send without a zone
+	case asTime:
 		if len(text) == len("2006-01-02T15:04") {
 			text += ":00"
 		}
 		return json.Marshal(text + "Z")
-	case "l":
+	case asWords:
 		words := []string{}
 		for _, v := range all {
 			words = append(words, strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune(", \n\r\t", r) })...)
 		}
 		return json.Marshal(words)
-	case "h":
+	case asHeaders:
 		return headersOf(text)
-	case "x": // a browser sends CR LF for the end of a line
+	case asWritten: // a browser sends CR LF for the end of a line
 		return json.Marshal(strings.ReplaceAll(all[0], "\r\n", "\n"))
 	default:
 		return json.Marshal(text)
@@ -399,7 +408,7 @@ func (rq *request) controls(resource, id string) (list []action) {
 			Call: "POST " + admin.Prefix + "/" + ctl.Path(), IDs: []string{id}, Label: ctl.Label, Hint: ctl.Hint, Danger: ctl.Danger,
 		}
 		if n := ctl.Number; n.Member != "" {
-			f := field{Name: "n." + n.Member, Label: n.Label, Type: "number", Min: "0", Required: n.Default == 0}
+			f := field{Name: asNumber + n.Member, Label: n.Label, Type: "number", Min: "0", Required: n.Default == 0}
 			if !f.Required {
 				f.Value = strconv.FormatInt(n.Default, 10)
 			}

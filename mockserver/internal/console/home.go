@@ -84,15 +84,15 @@ func newGroup(title, path string, total int, counts map[string]int) group {
 func (rq *request) advances() []action {
 	const call = "POST " + admin.Prefix + "/clock/advance"
 	by := func(label, duration string) action {
-		return action{Call: call, Label: label, Fields: []field{{Name: "s.by", Type: "hidden", Value: duration}}}
+		return action{Call: call, Label: label, Fields: []field{{Name: asText + "by", Type: "hidden", Value: duration}}}
 	}
 	now := rq.core.Clock.Now()
 	return []action{
-		{Call: call, Label: "Next timer", Fields: []field{{Name: "b.next", Type: "hidden", Value: "true"}}},
+		{Call: call, Label: "Next timer", Fields: []field{{Name: asTrue + "next", Type: "hidden", Value: "true"}}},
 		by("+1 hour", "1h"), by("+1 day", "1d"),
-		{Call: call, Label: "+1 month", Fields: []field{{Name: "s.to", Type: "hidden", Value: now.AddDate(0, 1, 0).Format(time.RFC3339Nano)}}},
+		{Call: call, Label: "+1 month", Fields: []field{{Name: asText + "to", Type: "hidden", Value: now.AddDate(0, 1, 0).Format(time.RFC3339Nano)}}},
 		{Call: call, Label: "Advance", Fields: []field{{
-			Name: "t.to", Label: "To (UTC)", Type: "datetime-local", Required: true, Value: now.Format("2006-01-02T15:04"), Min: now.Format("2006-01-02T15:04"),
+			Name: asTime + "to", Label: "To (UTC)", Type: "datetime-local", Required: true, Value: now.Format("2006-01-02T15:04"), Min: now.Format("2006-01-02T15:04"),
 		}}},
 	}
 }

@@ -128,7 +128,7 @@ func (rq *request) subscription() (*view, error) {
 		data.Requests = append(data.Requests, action{
 			Call: "PATCH /v2/subscriptions/{id}", IDs: []string{id}, Label: "Change the policy",
 			Fields: []field{{
-				Name: "s.failure_policy", Label: "If a charge fails", Type: "select", Value: s.FailurePolicy,
+				Name: asText + "failure_policy", Label: "If a charge fails", Type: "select", Value: s.FailurePolicy,
 				Options: []string{string(gateway.RetryThenCancel), string(gateway.ImmediateCancel)},
 			}},
 		})
@@ -278,7 +278,7 @@ func (rq *request) transfer() (*view, error) {
 	if allowed(rq, (*store.Account).Transfer, id, engine.CancelTransfer) {
 		data.Requests = append(data.Requests, action{
 			Call: "POST /v2/transfers/{id}/cancel", IDs: []string{id}, Label: "Cancel", Danger: true,
-			Fields: []field{{Name: "s.reason", Label: "Reason", Type: "text"}},
+			Fields: []field{{Name: asText + "reason", Label: "Reason", Type: "text"}},
 		})
 	}
 	return &view{Title: "Transfer " + id, Section: "/transfers", Template: "resource", Data: data}, nil

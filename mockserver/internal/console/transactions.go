@@ -155,11 +155,11 @@ func (rq *request) transactionRequests(t *engine.Transaction) (list []action) {
 		a := action{Call: refund, IDs: []string{t.ID}, Label: "Refund", Danger: true, Hint: "Gives the buyer the money back."}
 		if left := t.PaidAmount - t.RefundedAmount; left > 1 && refundable(1) {
 			a.Fields = append(a.Fields, field{
-				Name: "n.amount", Label: "Cents; empty for all that is left", Type: "number", Min: "1", Max: strconv.FormatInt(left, 10),
+				Name: asNumber + "amount", Label: "Cents; empty for all that is left", Type: "number", Min: "1", Max: strconv.FormatInt(left, 10),
 				Placeholder: strconv.FormatInt(left, 10),
 			})
 		}
-		a.Fields = append(a.Fields, field{Name: "s.reason", Label: "Reason", Type: "text"})
+		a.Fields = append(a.Fields, field{Name: asText + "reason", Label: "Reason", Type: "text"})
 		list = append(list, a)
 	}
 	if !rq.core.Production {
@@ -167,13 +167,13 @@ func (rq *request) transactionRequests(t *engine.Transaction) (list []action) {
 		list = append(list, action{
 			Call: "PUT /v2/transactions/{id}", IDs: []string{t.ID}, Label: "Set the state",
 			Hint:   "The sandbox can set any state, with its webhook.",
-			Fields: []field{{Name: "s.status", Label: "State", Type: "select", Options: status.Enum, Value: t.Status}},
+			Fields: []field{{Name: asText + "status", Label: "State", Type: "select", Options: status.Enum, Value: t.Status}},
 		})
 	}
 	if t.Legacy != nil {
 		list = append(list, action{
 			Call: "POST " + admin.Prefix + "/legacy/payments/{id}/status", IDs: []string{t.ID}, Label: "Set the v1 state",
-			Fields: []field{{Name: "s.status", Label: "State", Type: "select", Options: slices.Collect(spec.LegacyStatuses.All()), Value: t.LegacyStatus()}},
+			Fields: []field{{Name: asText + "status", Label: "State", Type: "select", Options: slices.Collect(spec.LegacyStatuses.All()), Value: t.LegacyStatus()}},
 		})
 	}
 	return list
