@@ -394,7 +394,7 @@ func TestTheConsoleDoesWhatTheControlPlaneDoes(t *testing.T) {
 		}
 	}
 	calls := map[string]bool{}
-	for _, call := range mockserver.ControlCalls(gw) {
+	for _, call := range controlCalls() {
 		if !strings.HasPrefix(call, "GET ") && call != "POST /__mock/requests/wait" { // the page lists those that come
 			calls[call] = true
 		}

@@ -142,13 +142,13 @@ type LostEvent struct{ Events uint64 } // number of missing events; 0 if unknown
 // [EventLost] instead of the missed ones; the gateway never waits for a
 // reader.
 func (s *Server) Events(ctx context.Context, types ...EventType) iter.Seq[Event] {
-	return follow(ctx, s.events, "", types)
+	return follow(ctx, s.core.Events, "", types)
 }
 
 // Events is [Server.Events] for only this account. It includes clock advances
 // and other events that affect every account.
 func (a *Account) Events(ctx context.Context, types ...EventType) iter.Seq[Event] {
-	hub := a.server.events
+	hub := a.server.core.Events
 	return follow(ctx, hub, hub.Name(a.key.Reveal()), types)
 }
 

@@ -1,6 +1,6 @@
 package mockserver
 
-import "github.com/gateway-go/gateway/mockserver/internal/engine"
+import "github.com/gateway-go/gateway/mockserver/internal/control"
 
 // Legacy sets states of v1 payments for which the interface has no call: those
 // of one account or, as a field of [Server], of every account. A v1 payment is
@@ -12,8 +12,5 @@ type Legacy struct{ scope scope }
 // that. WAITING_PAYMENT is rejected once the transaction is no longer pending.
 // Any other state lasts until the transaction changes.
 func (l Legacy) SetStatus(id, status string) error {
-	_, refusal := l.scope.transaction("legacy/payments/status", id).Transaction(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
-		return engine.SetLegacyStatus(env, t, status)
-	})
-	return controlError(refusal)
+	return controlError(control.SetLegacyStatus(l.scope.store, l.scope.account.Reveal(), id, status))
 }

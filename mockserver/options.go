@@ -13,6 +13,7 @@ import (
 	"github.com/gateway-go/gateway/internal/profile"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/core"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/gate"
@@ -57,85 +58,59 @@ func (e Environment) String() string {
 type Option func(*settings)
 
 type settings struct {
-	seed        *uint64
-	start       time.Time
-	dialect     spec.Dialect
-	mistake     error // error of an option
+	core.Config
+
 	environment Environment
-	lenient     bool
-	basicTokenX string
-	noConsole   bool
-	autoPay     time.Duration
-	fee         int64
-	settled     int64 // in hundredths of a percent; 0 means all
-	opening     int64
-	memory      int64
-	secret      gateway.Secret
-	speed       float64
-	dataFile    string
-	seedFile    string
-	allowHosts  []string
-	publicURL   string
-	origins     []string      // whose scripts may read responses
-	bodyTimeout time.Duration // 0 means the gate's default
-
-	webhookTimeout time.Duration   // 0 means the sender's default
-	retries        []time.Duration // nil means the sender's default
-	pauseAfter     int
-	anyCertificate bool
-
-	endpoint       string
-	endpointSecret gateway.Secret
-	headers        webhook.HeaderNames
+	mistake     error // error of an option
 }
 
-const defaultMemory = 2 << 30
-
 func defaults() settings {
-	return settings{start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), secret: gateway.NewSecret("whsec_mock")}
+	return settings{Config: core.Config{
+		Start: time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC), Secret: gateway.NewSecret("whsec_mock"), Console: true,
+	}}
 }
 
 // check rejects invalid settings, so that mistakes are reported at the start.
 func (c settings) check() error {
 	switch {
-	case c.fee < 0:
+	case c.Fee < 0:
 		return errors.New("mockserver: WithFee: a fee can't be negative")
-	case c.autoPay < 0:
+	case c.AutoPay < 0:
 		return errors.New("mockserver: WithAutoPay: a delay can't be negative")
-	case c.memory < 0:
+	case c.MemoryLimit < 0:
 		return errors.New("mockserver: WithMemoryLimit: a limit can't be negative")
-	case c.webhookTimeout < 0:
+	case c.WebhookTimeout < 0:
 		return errors.New("mockserver: WithWebhookTimeout: a limit can't be negative")
-	case c.pauseAfter < 0:
+	case c.PauseAfter < 0:
 		return errors.New("mockserver: WithEndpointPause: a number of failures can't be negative")
 	case c.mistake != nil:
 		return c.mistake
-	case c.settled != 0 && !c.dialect.Live(spec.BasePrice):
+	case c.Settled != 0 && !c.Dialect.Live(spec.BasePrice):
 		return errors.New("mockserver: WithSettledPercent: only the live dialect reports what it settles as the amount")
 	case c.environment > Production:
 		return errors.New("mockserver: WithEnvironment: neither Sandbox nor Production")
-	case c.speed < 0 || c.speed > clock.MaxSpeed || math.IsNaN(c.speed):
+	case c.Speed < 0 || c.Speed > clock.MaxSpeed || math.IsNaN(c.Speed):
 		return errors.New("mockserver: WithRealtime: the speed must be above 0 and at most 1000000")
-	case slices.ContainsFunc(c.allowHosts, func(name string) bool { return strings.ContainsAny(name, "/:, ") || name == "" }):
+	case slices.ContainsFunc(c.AllowHosts, func(name string) bool { return strings.ContainsAny(name, "/:, ") || name == "" }):
 		return errors.New("mockserver: WithAllowedHosts: a host name has no scheme, port, path or comma")
-	case c.start.UTC().Year() < 1970 || c.start.UTC().Year() > clock.LastYear:
+	case c.Start.UTC().Year() < 1970 || c.Start.UTC().Year() > clock.LastYear:
 		return fmt.Errorf("mockserver: WithStart: the clock starts between the years 1970 and %d", clock.LastYear)
 	}
-	if err := gate.CheckOrigins(c.origins); err != nil {
+	if err := gate.CheckOrigins(c.Origins); err != nil {
 		return fmt.Errorf("mockserver: WithCORS: %w", err)
 	}
-	if c.publicURL != "" {
-		if err := deliver.CheckURL(c.publicURL); err != nil {
+	if c.PublicURL != "" {
+		if err := deliver.CheckURL(c.PublicURL); err != nil {
 			return fmt.Errorf("mockserver: WithPublicURL: %w", err)
 		}
 	}
-	if err := deliver.CheckSecret(c.secret); err != nil {
+	if err := deliver.CheckSecret(c.Secret); err != nil {
 		return fmt.Errorf("mockserver: WithWebhookSecret: %w", err)
 	}
-	if err := deliver.CheckSecret(c.endpointSecret); err != nil {
+	if err := deliver.CheckSecret(c.EndpointSecret); err != nil {
 		return fmt.Errorf("mockserver: WithEndpoint: %w", err)
 	}
-	if err := deliver.CheckHeaders(c.headers); err != nil {
+	if err := deliver.CheckHeaders(c.Headers); err != nil {
 		return fmt.Errorf("mockserver: WithSignatureHeaders: %w", err)
 	}
 	return nil
@@ -144,11 +119,11 @@ func (c settings) check() error {
 // WithSeed makes ids and codes deterministic: the same seed and the same calls
 // in the same order return the same bytes. Without it they are random.
 // After a reset, an account begins with its first ids again.
-func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = &seed } }
+func WithSeed(seed uint64) Option { return func(s *settings) { s.RandomSeed = &seed } }
 
 // WithStart sets the start of the virtual clock, between the years 1970 and
 // 9599; default 2027-01-04T12:00:00Z.
-func WithStart(t time.Time) Option { return func(s *settings) { s.start = t } }
+func WithStart(t time.Time) Option { return func(s *settings) { s.Start = t } }
 
 // WithDialect sets the dialect of the interface. Run your tests with both: live
 // gateways reject some requests that the document allows.
@@ -156,9 +131,9 @@ func WithDialect(d Dialect) Option {
 	return func(s *settings) {
 		switch d {
 		case Document:
-			s.dialect = spec.DocumentDialect
+			s.Dialect = spec.DocumentDialect
 		case Live:
-			s.dialect = spec.LiveDialect
+			s.Dialect = spec.LiveDialect
 		default:
 			s.mistake = errors.New("mockserver: WithDialect: neither Document nor Live")
 		}
@@ -176,7 +151,7 @@ func WithProfile(p gatewayprobe.Profile) Option {
 		if err != nil {
 			s.mistake = fmt.Errorf("mockserver: WithProfile: %w", err)
 		}
-		s.dialect, s.lenient, s.fee, s.settled = set.Dialect, set.Lenient, set.Fee, set.Settled
+		s.Dialect, s.Lenient, s.Fee, s.Settled = set.Dialect, set.Lenient, set.Fee, set.Settled
 	}
 }
 
@@ -184,24 +159,24 @@ func WithProfile(p gatewayprobe.Profile) Option {
 func WithEnvironment(e Environment) Option { return func(s *settings) { s.environment = e } }
 
 // WithLenient accepts transactions without products or buyer.
-func WithLenient() Option { return func(s *settings) { s.lenient = true } }
+func WithLenient() Option { return func(s *settings) { s.Lenient = true } }
 
 // WithConsole sets whether browsers get the console: pages at / and under
 // /__mock/console that show what happened and offer the actions of the control
 // plane. The default is true. JSON clients never see it, and it uses no
 // resources until a page is requested.
-func WithConsole(on bool) Option { return func(s *settings) { s.noConsole = !on } }
+func WithConsole(on bool) Option { return func(s *settings) { s.Console = on } }
 
 // WithBasicTokenX maps the literal Basic credential "token:x" to a key.
 // Without it that credential gets 401.
-func WithBasicTokenX(key string) Option { return func(s *settings) { s.basicTokenX = key } }
+func WithBasicTokenX(key string) Option { return func(s *settings) { s.BasicTokenX = key } }
 
 // WithAutoPay automatically pays every pending transaction after d on the virtual
 // clock, except those that need a challenge.
-func WithAutoPay(d time.Duration) Option { return func(s *settings) { s.autoPay = d } }
+func WithAutoPay(d time.Duration) Option { return func(s *settings) { s.AutoPay = d } }
 
 // WithFee sets the gateway's fee for every payment, in cents; default 0.
-func WithFee(cents int64) Option { return func(s *settings) { s.fee = cents } }
+func WithFee(cents int64) Option { return func(s *settings) { s.Fee = cents } }
 
 // WithSettledPercent makes the gateway report in the amount of every transaction what
 // it settles, as some live gateways do: that percentage of the amount that the buyer is
@@ -211,51 +186,51 @@ func WithFee(cents int64) Option { return func(s *settings) { s.fee = cents } }
 // needs the live dialect. [Transactions.SettleFor] sets the amount of one transaction.
 func WithSettledPercent(percent float64) Option {
 	return func(s *settings) {
-		s.settled = int64(math.Round(percent * 100))
-		if s.settled <= 0 || s.settled >= engine.WholeShare || math.Abs(percent*100-float64(s.settled)) > 1e-6 {
+		s.Settled = int64(math.Round(percent * 100))
+		if s.Settled <= 0 || s.Settled >= engine.WholeShare || math.Abs(percent*100-float64(s.Settled)) > 1e-6 {
 			s.mistake = errors.New("mockserver: WithSettledPercent: the percentage must be above 0 and below 100, with at most two decimals")
 		}
 	}
 }
 
 // WithOpeningBalance sets the balance of a new account, in cents; default 0.
-func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.opening = cents } }
+func WithOpeningBalance(cents int64) Option { return func(s *settings) { s.Opening = cents } }
 
 // WithMemoryLimit limits the memory, by estimate, of accounts, resources, deliveries,
 // journal and snapshots together, in bytes; the default is 2 GiB. A write beyond it,
 // and the first call of a new account, gets a 507 with code MEMORY_LIMIT. No resource
 // and no pending delivery is dropped; the journal takes up to an eighth of the limit,
 // the log of finished deliveries up to a quarter.
-func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.memory = bytes } }
+func WithMemoryLimit(bytes int64) Option { return func(s *settings) { s.MemoryLimit = bytes } }
 
 // WithWebhookSecret sets the secret that signs the webhooks of
 // [Webhooks.Send]; default whsec_mock. Like every secret of an endpoint, it must be
 // one that a [webhook.Receiver] accepts: at least 8 characters, without quotes or
 // white space around it.
-func WithWebhookSecret(secret gateway.Secret) Option { return func(s *settings) { s.secret = secret } }
+func WithWebhookSecret(secret gateway.Secret) Option { return func(s *settings) { s.Secret = secret } }
 
 // WithRealtime lets the clock run: speed is how many of its seconds pass per
 // second of wall time, at most 1,000,000. The clock can still be advanced.
-func WithRealtime(speed float64) Option { return func(s *settings) { s.speed = speed } }
+func WithRealtime(speed float64) Option { return func(s *settings) { s.Speed = speed } }
 
 // WithDataFile stores the gateway's state in a file: resources, balances, timers,
 // endpoints and deliveries. A change is stored together with its webhooks, before
 // the call that made the change returns. A file that is damaged or not a data file
 // is rejected and left unchanged. The journal and the faults are not stored.
 // Close the server before another one opens the file.
-func WithDataFile(path string) Option { return func(s *settings) { s.dataFile = path } }
+func WithDataFile(path string) Option { return func(s *settings) { s.DataFile = path } }
 
 // WithEndpoint delivers the events of every account to a URL, signed with the
 // secret unless it is empty; see [WithWebhookSecret] for secrets.
 func WithEndpoint(url string, secret gateway.Secret) Option {
-	return func(s *settings) { s.endpoint, s.endpointSecret = url, secret }
+	return func(s *settings) { s.Endpoint, s.EndpointSecret = url, secret }
 }
 
 // WithWebhookTimeout sets how long a receiver may take to respond, in wall time; default
 // 10 seconds. The clock's Advance waits as long behind each attempt to a receiver that
 // hangs.
 func WithWebhookTimeout(d time.Duration) Option {
-	return func(s *settings) { s.webhookTimeout = d }
+	return func(s *settings) { s.WebhookTimeout = d }
 }
 
 // WithWebhookRetries sets the times of the retries of a failed delivery, after the first
@@ -263,7 +238,7 @@ func WithWebhookTimeout(d time.Duration) Option {
 // None means that a delivery is attempted once. The default is that of [Webhooks].
 func WithWebhookRetries(after ...time.Duration) Option {
 	return func(s *settings) {
-		s.retries = append([]time.Duration{}, after...)
+		s.Retries = append([]time.Duration{}, after...)
 		if err := deliver.CheckRetries(after); err != nil {
 			s.mistake = fmt.Errorf("mockserver: WithWebhookRetries: %w", err)
 		}
@@ -273,18 +248,18 @@ func WithWebhookRetries(after ...time.Duration) Option {
 // WithEndpointPause pauses a registered receiver after that many attempts in a row have
 // failed, as some gateways do: what happens meanwhile is not sent later, and earlier
 // deliveries continue. [Webhooks.ResumeEndpoint] resumes it. The default, 0, pauses none.
-func WithEndpointPause(failures int) Option { return func(s *settings) { s.pauseAfter = failures } }
+func WithEndpointPause(failures int) Option { return func(s *settings) { s.PauseAfter = failures } }
 
 // WithAnyCertificate accepts the TLS certificate of every receiver of webhooks, such as a
 // self-signed one.
-func WithAnyCertificate() Option { return func(s *settings) { s.anyCertificate = true } }
+func WithAnyCertificate() Option { return func(s *settings) { s.AnyCertificate = true } }
 
 // WithSignatureHeaders sets the names of the signature headers of webhooks, if
 // your gateway's operator has changed them; an empty name means the default,
 // X-Gateway-Timestamp or X-Gateway-Signature. Configure your receiver with the
 // same names. [Endpoint.Headers] takes precedence.
 func WithSignatureHeaders(names webhook.HeaderNames) Option {
-	return func(s *settings) { s.headers = names }
+	return func(s *settings) { s.Headers = names }
 }
 
 // WithAllowedHosts allows host names, without a port, over a socket; "*" means
@@ -292,7 +267,7 @@ func WithSignatureHeaders(names webhook.HeaderNames) Option {
 // always allowed. Every other name gets 421, so that a web page can't reach
 // the gateway by DNS rebinding.
 func WithAllowedHosts(names ...string) Option {
-	return func(s *settings) { s.allowHosts = append(s.allowHosts, names...) }
+	return func(s *settings) { s.AllowHosts = append(s.AllowHosts, names...) }
 }
 
 // WithCORS lets scripts of web pages call the gateway from other origins, such as
@@ -300,7 +275,7 @@ func WithAllowedHosts(names ...string) Option {
 // origins may also use the control plane, those that only "*" allows may not. The default
 // is none. A live gateway allows no pages: a secret key doesn't belong in a browser.
 func WithCORS(origins ...string) Option {
-	return func(s *settings) { s.origins = append(s.origins, origins...) }
+	return func(s *settings) { s.Origins = append(s.Origins, origins...) }
 }
 
 // WithPublicURL sets the address at which buyers reach the server, such as
@@ -308,4 +283,4 @@ func WithCORS(origins ...string) Option {
 // they begin with the address that the client used, or with that in the headers
 // X-Forwarded-Host and X-Forwarded-Proto of a proxy, if [WithAllowedHosts]
 // allows its host name.
-func WithPublicURL(url string) Option { return func(s *settings) { s.publicURL = url } }
+func WithPublicURL(url string) Option { return func(s *settings) { s.PublicURL = url } }

@@ -3,6 +3,7 @@ package mockserver_test
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,38 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/mockserver/internal/control"
 )
 
-// callsOf maps each control of a Go test to its control plane call, or to the
-// reason why there is none.
+// callsOf maps each method of a Go test to its control plane call, or to the
+// reason why there is none. Those of resources are not here: the table of package
+// control has them.
 func callsOf() map[string]string {
 	return map[string]string{
-		"Transactions.Pay":              "POST /transactions/x/pay",
-		"Transactions.Expire":           "POST /transactions/x/expire",
-		"Transactions.Refuse":           "POST /transactions/x/refuse",
-		"Transactions.Cancel":           "POST /transactions/x/cancel",
-		"Transactions.Chargeback":       "POST /transactions/x/chargeback",
-		"Transactions.OpenDispute":      "POST /transactions/x/dispute/open",
-		"Transactions.ContestDispute":   "POST /transactions/x/dispute/contest",
-		"Transactions.LoseDispute":      "POST /transactions/x/dispute/lose",
-		"Transactions.WinDispute":       "POST /transactions/x/dispute/win",
-		"Transactions.SettleFor":        "POST /transactions/x/settle-for",
-		"Transactions.PassChallenge":    "POST /transactions/x/challenge/pass",
-		"Transactions.FailChallenge":    "POST /transactions/x/challenge/fail",
-		"Transfers.Analyse":             "POST /transfers/x/analyse",
-		"Transfers.Process":             "POST /transfers/x/process",
-		"Transfers.Settle":              "POST /transfers/x/settle",
-		"Transfers.Fail":                "POST /transfers/x/fail",
-		"Subscriptions.Authorize":       "POST /subscriptions/x/authorize",
-		"Subscriptions.Reject":          "POST /subscriptions/x/reject",
-		"Subscriptions.Revoke":          "POST /subscriptions/x/revoke",
-		"Subscriptions.CancelDebit":     "POST /subscriptions/x/cancel-debit",
-		"Subscriptions.FailNextCharges": "POST /subscriptions/x/fail-next",
-		"Checkout.Begin":                "POST /checkout/x/begin",
-		"Checkout.Pay":                  "POST /checkout/x/pay",
-		"Checkout.Expire":               "POST /checkout/x/expire",
-		"Checkout.Deactivate":           "POST /checkout/x/deactivate",
-		"Legacy.SetStatus":              "POST /legacy/payments/x/status",
+		"Legacy.SetStatus": "POST /legacy/payments/x/status",
 
 		"Clock.Now":       "GET /clock",
 		"Clock.Advance":   "POST /clock/advance",
@@ -120,7 +98,7 @@ func TestEachControlHasACall(t *testing.T) {
 	add("Server", reflect.PointerTo(server))
 	add("Account", reflect.TypeFor[*mockserver.Account]())
 	for field := range server.Fields() {
-		if field.IsExported() {
+		if field.IsExported() && !slices.Contains(tabled(), field.Name) {
 			add(field.Name, field.Type)
 		}
 	}
@@ -137,4 +115,32 @@ func TestEachControlHasACall(t *testing.T) {
 		assert.NotEqual(t, http.StatusMethodNotAllowed, status, control)
 	}
 	assert.Len(t, calls, len(controls))
+}
+
+// tabled are the fields of a server whose methods are rows of the table.
+func tabled() []string { return []string{"Transactions", "Transfers", "Subscriptions", "Checkout"} }
+
+// The table has each control of a resource in Go and no other: a name that it does not
+// have makes the method panic.
+func TestEachControlOfAResourceIsInTheTable(t *testing.T) {
+	t.Parallel()
+	rows := map[string]int{}
+	for _, row := range control.All() {
+		rows[row.Resource()]++
+	}
+	gw := reflect.ValueOf(mockserver.Run(t)).Elem()
+	for _, name := range tabled() {
+		controls := gw.FieldByName(name)
+		assert.Equal(t, rows[strings.ToLower(name)], controls.NumMethod(), name)
+		for _, method := range controls.Methods() {
+			args := []reflect.Value{reflect.ValueOf("nothing")}
+			if method.Type().NumIn() == 2 {
+				args = append(args, reflect.Zero(method.Type().In(1)))
+			}
+			err, _ := method.Call(args)[0].Interface().(error)
+			unknown(t, err)
+		}
+		delete(rows, strings.ToLower(name))
+	}
+	assert.Empty(t, rows)
 }

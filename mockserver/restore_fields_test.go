@@ -297,7 +297,7 @@ func membersOfType(of reflect.Type) map[string]bool {
 			}
 			seen[of] = true
 			for f := range of.Fields() {
-				if name := of.Name() + "." + f.Name; name == "Change.Events" || name == "Change.Timers" || name == "snapshot.Mixture" {
+				if name := of.Name() + "." + f.Name; name == "Change.Events" || name == "Change.Timers" || name == "Snapshot.Mixture" {
 					continue // not in such a file
 				}
 				if !f.Anonymous && f.Tag.Get("json") != "-" {

@@ -2,7 +2,6 @@ package mockserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -86,23 +85,10 @@ func (d Delivery) line() string {
 // meanwhile. It does not wait for held deliveries or later attempts. Inside a
 // webhook handler it returns an error. [Account.Wait] waits only for those of
 // one account.
-func (s *Server) Wait(ctx context.Context) error { return s.sender.Wait(ctx, "") }
+func (s *Server) Wait(ctx context.Context) error { return s.core.Sender.Wait(ctx, "") }
 
 // Wait is [Server.Wait] for the account's webhooks: those of other accounts
 // don't delay it.
-func (a *Account) Wait(ctx context.Context) error { return a.server.sender.Wait(ctx, a.key.Reveal()) }
-
-// patience is how long a snapshot, a restore or a seed file waits for receivers,
-// in wall time. Attempts that take longer are made again, since they are pending
-// in the snapshot.
-const patience = 5 * time.Second
-
-// settle is Wait, at most for [patience].
-func (s *Server) settle() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := s.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
+func (a *Account) Wait(ctx context.Context) error {
+	return a.server.core.Sender.Wait(ctx, a.key.Reveal())
 }

@@ -1,10 +1,5 @@
 package mockserver
 
-import (
-	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/store"
-)
-
 // Subscriptions simulates the payers of subscriptions and their banks: those of
 // one account or, as a field of [Server], of every account. Renewals, retries
 // and trials follow the clock. A method that the state of the subscription does
@@ -14,36 +9,29 @@ type Subscriptions struct{ scope scope }
 // Authorize simulates a payer who authorizes a Pix Automatico: without a trial
 // the first debit is made at once.
 func (s Subscriptions) Authorize(id string) error {
-	return s.do("subscriptions/authorize", id, engine.AuthorizeSubscription)
+	return s.scope.do("subscriptions/authorize", id, 0)
 }
 
 // Reject simulates a payer who rejects a Pix Automatico, which cancels it.
 func (s Subscriptions) Reject(id string) error {
-	return s.do("subscriptions/reject", id, engine.RejectSubscription)
+	return s.scope.do("subscriptions/reject", id, 0)
 }
 
 // Revoke simulates a payer who revokes, in the bank's app, a Pix Automatico
 // that is active or in its trial.
 func (s Subscriptions) Revoke(id string) error {
-	return s.do("subscriptions/revoke", id, engine.RevokeSubscription)
+	return s.scope.do("subscriptions/revoke", id, 0)
 }
 
 // CancelDebit simulates a payer who cancels, in the bank's app, the next debit of
 // a Pix Automatico that is active, past due or in its trial. The debit is refused with the
 // reason canceled_by_payer, the failure policy applies, and the authorization remains.
 func (s Subscriptions) CancelDebit(id string) error {
-	return s.do("subscriptions/cancel-debit", id, engine.CancelDebit)
+	return s.scope.do("subscriptions/cancel-debit", id, 0)
 }
 
 // FailNextCharges makes the next count charges fail, including retries. A
 // count of 0 cancels the remaining failures.
 func (s Subscriptions) FailNextCharges(id string, count int) error {
-	return s.do("subscriptions/fail-next", id, func(env engine.Env, r *engine.Subscription) (engine.Change, *engine.Refusal) {
-		return engine.FailNextCharges(env, r, max(count, 0))
-	})
-}
-
-func (s Subscriptions) do(control, id string, transition store.Transition[engine.Subscription]) error {
-	_, refusal := s.scope.with(control, func(d *store.Data) bool { return d.Subscriptions.Get(id) != nil }).Subscription(id, transition)
-	return controlError(refusal)
+	return s.scope.do("subscriptions/fail-next", id, int64(count))
 }

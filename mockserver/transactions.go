@@ -3,7 +3,6 @@ package mockserver
 import (
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
-	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
 // Transactions simulates the payers and issuers of transactions: those of one
@@ -13,46 +12,46 @@ import (
 type Transactions struct{ scope scope }
 
 // Pay pays a pending transaction, or an expired voucher late.
-func (t Transactions) Pay(id string) error { return t.do("transactions/pay", id, engine.Pay) }
+func (t Transactions) Pay(id string) error { return t.scope.do("transactions/pay", id, 0) }
 
 // Expire expires a pending Pix, voucher or 3-D Secure challenge now.
-func (t Transactions) Expire(id string) error { return t.do("transactions/expire", id, engine.Expire) }
+func (t Transactions) Expire(id string) error { return t.scope.do("transactions/expire", id, 0) }
 
 // Refuse simulates an issuer that refuses a pending card payment.
-func (t Transactions) Refuse(id string) error { return t.do("transactions/refuse", id, engine.Refuse) }
+func (t Transactions) Refuse(id string) error { return t.scope.do("transactions/refuse", id, 0) }
 
 // Cancel cancels a pending transaction.
-func (t Transactions) Cancel(id string) error { return t.do("transactions/cancel", id, engine.Cancel) }
+func (t Transactions) Cancel(id string) error { return t.scope.do("transactions/cancel", id, 0) }
 
 // Chargeback simulates an issuer that charges back a card payment. It also returns
 // a Pix payment at once whose dispute was lost.
 func (t Transactions) Chargeback(id string) error {
-	return t.do("transactions/chargeback", id, engine.Chargeback)
+	return t.scope.do("transactions/chargeback", id, 0)
 }
 
 // OpenDispute simulates the bank of a deceived payer that disputes a Pix payment
 // under the special refund mechanism (MED), up to 80 days after the payment: the
 // state is med. It sends no webhook, and only the live dialect has the state.
 func (t Transactions) OpenDispute(id string) error {
-	return t.do("transactions/dispute/open", id, engine.OpenDispute)
+	return t.scope.do("transactions/dispute/open", id, 0)
 }
 
 // ContestDispute simulates a merchant who contests a dispute: the state is
 // in_protest.
 func (t Transactions) ContestDispute(id string) error {
-	return t.do("transactions/dispute/contest", id, engine.ContestDispute)
+	return t.scope.do("transactions/dispute/contest", id, 0)
 }
 
 // LoseDispute decides a dispute for the payer: the state is pre_chargedback, and a
 // day later chargedback.
 func (t Transactions) LoseDispute(id string) error {
-	return t.do("transactions/dispute/lose", id, engine.LoseDispute)
+	return t.scope.do("transactions/dispute/lose", id, 0)
 }
 
 // WinDispute decides a dispute for the merchant: the payment has its earlier state
 // again.
 func (t Transactions) WinDispute(id string) error {
-	return t.do("transactions/dispute/win", id, engine.WinDispute)
+	return t.scope.do("transactions/dispute/win", id, 0)
 }
 
 // SettleFor makes the gateway report cents as the amount of a transaction, as live
@@ -61,26 +60,19 @@ func (t Transactions) WinDispute(id string) error {
 // no webhook is sent: later ones have the amount. Only the live dialect does this. See
 // [WithSettledPercent] for all transactions.
 func (t Transactions) SettleFor(id string, cents int64) error {
-	return t.do("transactions/settle-for", id, func(env engine.Env, tx *engine.Transaction) (engine.Change, *engine.Refusal) {
-		return engine.SettleFor(env, tx, cents)
-	})
+	return t.scope.do("transactions/settle-for", id, cents)
 }
 
 // PassChallenge simulates a payer who passes a 3-D Secure challenge: the
 // transaction is paid.
 func (t Transactions) PassChallenge(id string) error {
-	return t.do("transactions/challenge/pass", id, engine.PassChallenge)
+	return t.scope.do("transactions/challenge/pass", id, 0)
 }
 
 // FailChallenge simulates a payer who fails a 3-D Secure challenge: the
 // transaction is refused.
 func (t Transactions) FailChallenge(id string) error {
-	return t.do("transactions/challenge/fail", id, engine.FailChallenge)
-}
-
-func (t Transactions) do(control, id string, transition store.Transition[engine.Transaction]) error {
-	_, refusal := t.scope.transaction(control, id).Transaction(id, transition)
-	return controlError(refusal)
+	return t.scope.do("transactions/challenge/fail", id, 0)
 }
 
 func controlError(refusal *engine.Refusal) error {

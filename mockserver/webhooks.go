@@ -244,4 +244,4 @@ func (w Webhooks) disturb(f Fault, kind string) error {
 }
 
 // Secret returns the signing secret of [Webhooks.Send].
-func (s *Server) Secret() gateway.Secret { return s.settings.secret }
+func (s *Server) Secret() gateway.Secret { return s.core.Secret }

@@ -319,6 +319,11 @@ func view(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // see above
 }
 
+// Place returns the position of node i's value in the body.
+func (d *Document) Place(i int) (start, end int) {
+	return int(d.nodes[i].raw), int(d.nodes[i].rawEnd)
+}
+
 // KindName returns the name of a kind for messages such as "must be a string,
 // not null".
 func KindName(k jsontext.Kind) string {

@@ -15,68 +15,19 @@ import (
 
 	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/internal/spec"
-	"github.com/gateway-go/gateway/mockserver/internal/clock"
-	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/core"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
-	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
-	"github.com/gateway-go/gateway/mockserver/internal/journal"
-	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
-	"github.com/gateway-go/gateway/mockserver/internal/store"
-	"github.com/gateway-go/gateway/webhook"
 )
 
 // Prefix is the prefix of the control plane's paths.
 const Prefix = "/__mock"
 
-// Config configures a Plane.
-type Config struct {
-	Store   *store.Store
-	Memory  *memlimit.Limit
-	Clock   *clock.Clock
-	Sender  *deliver.Sender
-	Faults  *faults.Set
-	Journal *journal.Journal
-	Events  *events.Hub
-
-	// API serves reads of the interface, and Authenticate returns the key of a
-	// request with credentials.
-	API          http.Handler
-	Authenticate func(*http.Request) (key string, refused *respond.Problem)
-	// Default is the key of requests without credentials.
-	Default string
-	// Controls are the actions of payers, banks and issuers, such as
-	// "transactions/pay", and Control performs one of them.
-	Controls []string
-	Control  func(key, control, id string, arg Argument) error
-	// SetLegacyStatus sets the state of a v1 payment.
-	SetLegacyStatus func(key, id, status string) error
-	// Down makes the gateway unreachable, or reachable again.
-	Down func(down bool)
-	// Moved saves the clock's time.
-	Moved func() error
-	// Snapshot and Restore save and load the whole server. Restore's error is a
-	// RefusedError if the file is invalid.
-	Snapshot func() ([]byte, error)
-	Restore  func([]byte) error
-
-	// Seed creates what a seed file describes, and Seeded returns the ids of its
-	// named entries. Seed's error is a RefusedError if the file is invalid.
-	Seed   func(key string, file []byte) (map[string]string, error)
-	Seeded func() map[string]string
-	// Origins are those of web pages that may control the gateway.
-	Origins []string
-	// Headers are the server's names for the signature's headers.
-	Headers webhook.HeaderNames
-	Sandbox bool
-	Dialect spec.Dialect
-}
-
 // Plane serves the control plane. It is safe for concurrent use.
 type Plane struct {
-	cfg    Config
+	core   *core.Core
 	origin *http.CrossOriginProtection
 	list   []Shape
 
@@ -86,21 +37,13 @@ type Plane struct {
 }
 
 // New returns the control plane.
-func New(cfg Config) *Plane {
-	p := &Plane{cfg: cfg, origin: http.NewCrossOriginProtection()}
-	for _, origin := range cfg.Origins {
+func New(c *core.Core) *Plane {
+	p := &Plane{core: c, origin: http.NewCrossOriginProtection()}
+	for _, origin := range c.Origins {
 		_ = p.origin.AddTrustedOrigin(origin) // all but "*" are valid
 	}
 	p.list = p.routes()
 	return p
-}
-
-// Calls lists the plane's calls: "POST /__mock/reset".
-func (p *Plane) Calls() (list []string) {
-	for _, r := range p.list {
-		list = append(list, r.Method+" "+Prefix+"/"+r.Path)
-	}
-	return list
 }
 
 // Serves reports whether a request belongs to the plane.
@@ -143,10 +86,9 @@ type Shape struct {
 	do func(*call) (any, error)
 }
 
-// Shapes describes every call, with the given [Config.Controls] and whole paths,
-// in the order of the routes.
-func Shapes(controls []string) []Shape {
-	list := (&Plane{cfg: Config{Controls: controls}}).routes()
+// Shapes describes every call, with whole paths, in the order of the routes.
+func Shapes() []Shape {
+	list := new(Plane).routes()
 	for i := range list {
 		list[i].Path = Prefix + "/" + list[i].Path
 	}
@@ -196,7 +138,7 @@ func (p *Plane) serve(c *call) (any, error) {
 	}
 	limit := int64(maxBody)
 	if rt.Long {
-		limit = p.cfg.Memory.Part(1)
+		limit = p.core.Memory.Part(1)
 	}
 	if err := c.read(limit); err != nil {
 		return nil, err
@@ -212,18 +154,18 @@ func (c *call) authenticated() bool {
 
 // identify determines the account of a call, and opens it.
 func (p *Plane) identify(c *call, rt *Shape) error {
-	c.key = p.cfg.Default
+	c.key = p.core.Key()
 	if rt.Open {
 		return nil
 	}
 	if c.authenticated() {
-		key, problem := p.cfg.Authenticate(c.r)
+		key, problem := p.core.API.Authenticate(c.r)
 		if problem != nil {
 			return &RefusedError{problem.Status, problem.Code, problem.Detail}
 		}
 		c.key = key
 	}
-	_, refusal := p.cfg.Store.Open(c.key)
+	_, refusal := p.core.Store.Open(c.key)
 	return refused(refusal)
 }
 

@@ -6,16 +6,19 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
+	"github.com/gateway-go/gateway/mockserver/internal/core"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
+	"github.com/gateway-go/gateway/mockserver/internal/seed"
 )
 
 const (
@@ -99,9 +102,16 @@ func rejected(err error) error {
 // problemOf maps an error of any part of the gateway to a problem body.
 func problemOf(r *http.Request, err error) respond.Problem {
 	var refusal *RefusedError
+	var mistakes seed.Errors
 	switch {
 	case errors.As(err, &refusal):
 		return respond.NewProblem(r, refusal.Status, refusal.Code, refusal.Detail)
+	case errors.As(err, &mistakes):
+		return respond.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", mistakes.Error())
+	case errors.Is(err, core.ErrSeedRace):
+		return respond.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
+	case errors.Is(err, core.ErrSnapshot):
+		return respond.NewProblem(r, http.StatusBadRequest, "SNAPSHOT_REJECTED", strings.TrimPrefix(err.Error(), "mockserver: "))
 	case errors.Is(err, deliver.ErrUnknownDelivery), errors.Is(err, deliver.ErrUnknownEndpoint):
 		return respond.NewProblem(r, http.StatusNotFound, "NOT_FOUND", err.Error())
 	case errors.Is(err, deliver.ErrNotHeld), errors.Is(err, deliver.ErrNoTarget),

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gateway-go/gateway/docs"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/control"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
@@ -30,11 +30,9 @@ type healthView struct {
 }
 
 func (p *Plane) health(*call) (any, error) {
-	v := healthView{Status: "ok", Environment: "production", Dialect: p.cfg.Dialect.String(), Now: respond.Stamp(p.cfg.Clock.Now())}
-	if p.cfg.Sandbox {
-		v.Environment = "sandbox"
-	}
-	return v, nil
+	return healthView{
+		Status: "ok", Environment: p.core.Environment(), Dialect: p.core.Dialect.String(), Now: respond.Stamp(p.core.Clock.Now()),
+	}, nil
 }
 
 func (*Plane) assumptions(*call) (any, error) { return docs.Assumptions(), nil }
@@ -42,7 +40,7 @@ func (*Plane) assumptions(*call) (any, error) { return docs.Assumptions(), nil }
 // openAPI writes the description of the interface in the server's dialect, or in the
 // nearer one if it is a mixture.
 func (p *Plane) openAPI(c *call) (any, error) {
-	respond.WriteText(c.w, http.StatusOK, respond.JSON, docs.OpenAPI(p.cfg.Dialect.Nearest() == spec.LiveDialect))
+	respond.WriteText(c.w, http.StatusOK, respond.JSON, docs.OpenAPI(p.core.Dialect.Nearest() == spec.LiveDialect))
 	return nil, nil //nolint:nilnil // the response is written
 }
 
@@ -58,17 +56,17 @@ type resetView struct {
 // reset empties the caller's account: resources, webhooks, endpoints, faults with the
 // requests that wait in them, and journal. The clock does not change.
 func (p *Plane) reset(c *call) (any, error) {
-	p.cfg.Faults.Abort(c.key)
-	if refusal := p.cfg.Store.Account(c.key).Reset(); refusal != nil {
+	p.core.Faults.Abort(c.key)
+	if refusal := p.core.Store.Account(c.key).Reset(); refusal != nil {
 		return nil, refused(refusal)
 	}
-	if err := p.cfg.Sender.Reset(c.key); err != nil {
+	if err := p.core.Sender.Reset(c.key); err != nil {
 		return nil, err
 	}
-	p.cfg.Faults.Clear(c.key, false)
-	p.cfg.Faults.Clear(c.key, true)
-	p.cfg.Journal.Clear(c.key)
-	p.cfg.Events.Publish(c.key, events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: "reset"}})
+	p.core.Faults.Clear(c.key, false)
+	p.core.Faults.Clear(c.key, true)
+	p.core.Journal.Clear(c.key)
+	p.core.Events.Publish(c.key, events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: "reset"}})
 	return resetView{true}, nil
 }
 
@@ -80,7 +78,7 @@ type reachableView struct {
 // account.
 func (p *Plane) reachable(up bool) func(*call) (any, error) {
 	return func(*call) (any, error) {
-		p.cfg.Down(!up)
+		p.core.Down(!up)
 		return reachableView{up}, nil
 	}
 }
@@ -97,7 +95,7 @@ type clockView struct {
 	Now respond.Stamp `json:"now"`
 }
 
-func (p *Plane) clock(*call) (any, error) { return clockView{respond.Stamp(p.cfg.Clock.Now())}, nil }
+func (p *Plane) clock(*call) (any, error) { return clockView{respond.Stamp(p.core.Clock.Now())}, nil }
 
 // advanceBody has exactly one of its members.
 type advanceBody struct {
@@ -123,20 +121,19 @@ func (p *Plane) advance(c *call, in advanceBody) (any, error) {
 	defer cancel()
 	switch {
 	case in.By != "" && in == advanceBody{By: in.By}:
-		err = p.cfg.Clock.Advance(ctx, by)
+		err = p.core.Clock.Advance(ctx, by)
 	case in.To != "" && in == advanceBody{To: in.To}:
-		err = p.cfg.Clock.AdvanceTo(ctx, to)
+		err = p.core.Clock.AdvanceTo(ctx, to)
 	case in == advanceBody{Next: true}:
-		_, err = p.cfg.Clock.Next(ctx)
+		_, err = p.core.Clock.Next(ctx)
 	default:
 		return nil, invalid(`the body must have exactly one of {"by": "40d"}, {"to": "2027-02-01T00:00:00Z"} and {"next": true}`)
 	}
-	moved := p.cfg.Moved()
 	if errors.Is(err, deliver.ErrPatience) {
 		err = &RefusedError{http.StatusConflict, "STILL_DELIVERING", fmt.Sprintf("webhooks are still being delivered after %s; "+
-			"the clock has stopped at %s: advance it again, or set timeout", limit, p.cfg.Clock.Now().Format(time.RFC3339))}
+			"the clock has stopped at %s: advance it again, or set timeout", limit, p.core.Clock.Now().Format(time.RFC3339))}
 	}
-	if err := errors.Join(err, moved); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return p.clock(c)
@@ -150,7 +147,7 @@ type timerView struct {
 
 func (p *Plane) timers(c *call) (any, error) {
 	list := []timerView{}
-	for _, t := range p.cfg.Clock.Timers() {
+	for _, t := range p.core.Clock.Timers() {
 		if t.Account == c.key {
 			list = append(list, timerView{respond.Stamp(t.At), t.Kind, t.ID})
 		}
@@ -162,19 +159,18 @@ func (p *Plane) controlRoutes() []Shape {
 	list := []Shape{
 		withBody(Shape{Method: http.MethodPost, Path: "legacy/payments/{id}/status", Out: legacyView{}}, p.legacyStatus),
 	}
-	for _, control := range p.cfg.Controls {
-		resource, action, _ := strings.Cut(control, "/")
+	for _, ctl := range control.All() {
 		shape := Shape{
-			Method: http.MethodPost, Path: resource + "/{id}/" + action,
-			do: func(c *call) (any, error) { return p.control(c, resource, action) },
+			Method: http.MethodPost, Path: ctl.Path(),
+			do: func(c *call) (any, error) { return p.control(c, &ctl) },
 		}
-		if resource == "checkout" {
+		if ctl.Resource() == checkout {
 			shape.Out = linkView{}
 		}
-		switch action {
-		case failNext:
+		switch ctl.Number.Member {
+		case "count":
 			shape.In = actionBody{}
-		case settleFor:
+		case "amount":
 			shape.In = settleBody{}
 		}
 		list = append(list, shape)
@@ -182,17 +178,8 @@ func (p *Plane) controlRoutes() []Shape {
 	return list
 }
 
-// The controls that have an argument.
-const (
-	failNext  = "fail-next"
-	settleFor = "settle-for"
-)
-
-// Argument is the argument of a control that has one.
-type Argument struct {
-	Count  int   // of fail-next
-	Amount int64 // of settle-for, in cents
-}
+// checkout is the resource whose controls return a checkout link.
+const checkout = "checkout"
 
 type actionBody struct {
 	Count *int `json:"count,omitzero"` // how many charges fail; fail-next only, default 1
@@ -202,51 +189,51 @@ type settleBody struct {
 	Amount *int64 `json:"amount"` // in cents; 0 restores the amount that the buyer is charged
 }
 
-// argument reads the body of a control.
-func (c *call) argument(action string) (arg Argument, err error) {
-	if action == settleFor {
+// number reads a control's number from the body.
+func (c *call) number(n control.Number) (int64, error) {
+	if n.Member == "amount" {
 		var in settleBody
 		if err := c.decode(&in); err != nil {
-			return arg, err
+			return 0, err
 		}
 		if in.Amount == nil || *in.Amount < 0 {
-			return arg, invalid(`the body must have an amount in cents, such as {"amount": 3815}; 0 restores the amount that the buyer is charged`)
+			return 0, invalid(`the body must have an amount in cents, such as {"amount": 3815}; 0 restores the amount that the buyer is charged`)
 		}
-		return Argument{Amount: *in.Amount}, nil
+		return *in.Amount, nil
 	}
-	in, one := actionBody{}, 1
+	var in actionBody
 	if err := c.decode(&in); err != nil {
-		return arg, err
+		return 0, err
 	}
 	switch {
 	case in.Count == nil:
-		in.Count = &one
-	case action != failNext:
-		return arg, invalid("only fail-next accepts a count")
+		return n.Default, nil
+	case n.Member == "":
+		return 0, invalid("only fail-next accepts a count")
 	case *in.Count < 0:
-		return arg, invalid("count must not be negative")
+		return 0, invalid("count must not be negative")
 	}
-	return Argument{Count: *in.Count}, nil
+	return int64(*in.Count), nil
 }
 
-func (p *Plane) control(c *call, resource, action string) (any, error) {
-	arg, err := c.argument(action)
+func (p *Plane) control(c *call, ctl *control.Control) (any, error) {
+	number, err := c.number(ctl.Number)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cfg.Control(c.key, resource+"/"+action, c.args[0], arg); err != nil {
-		return nil, err
+	if refusal := ctl.Run(p.core.Store, c.key, c.args[0], number); refusal != nil {
+		return nil, refused(refusal)
 	}
-	if resource == "checkout" {
+	if ctl.Resource() == checkout {
 		return p.link(c)
 	}
-	return p.after(c, "/v2/"+resource+"/"+url.PathEscape(c.args[0]))
+	return p.after(c, "/v2/"+ctl.Resource()+"/"+url.PathEscape(c.args[0]))
 }
 
 // after returns a resource as the interface returns it.
 func (p *Plane) after(c *call, path string) (any, error) {
 	ctx := context.WithoutCancel(c.r.Context()) // the change has been made: report it even if the caller has disconnected
-	status, body, err := memory.Call(ctx, p.cfg.API, c.key, http.MethodGet, path, nil)
+	status, body, err := memory.Call(ctx, p.core.API, c.key, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +267,7 @@ type sessionView struct {
 // session.
 func (p *Plane) link(c *call) (any, error) {
 	var v linkView
-	p.cfg.Store.Account(c.key).View(func(d *store.Data) {
+	p.core.Store.Account(c.key).View(func(d *store.Data) {
 		l := d.Links.Get(c.args[0])
 		if l == nil {
 			return
@@ -306,11 +293,11 @@ func (p *Plane) legacyStatus(c *call, in legacyStatusBody) (any, error) {
 	if in.Status == "" {
 		return nil, invalid(`the body must have a status, such as {"status": "PAID"}`)
 	}
-	if err := p.cfg.SetLegacyStatus(c.key, c.args[0], in.Status); err != nil {
-		return nil, err
+	if refusal := control.SetLegacyStatus(p.core.Store, c.key, c.args[0], in.Status); refusal != nil {
+		return nil, refused(refusal)
 	}
 	v := legacyView{TransactionID: c.args[0]}
-	p.cfg.Store.Account(c.key).View(func(d *store.Data) {
+	p.core.Store.Account(c.key).View(func(d *store.Data) {
 		if t := d.Transactions.Get(c.args[0]); t != nil {
 			v.Status = t.LegacyStatus()
 		}

@@ -39,8 +39,8 @@ func (p *Plane) diagnose(c *call, in diagnoseBody) (any, error) {
 	v := webhook.Verifier{
 		Keys: endpoints,
 		Headers: webhook.HeaderNames{
-			Timestamp: cmp.Or(in.TimestampHeader, p.cfg.Headers.Timestamp),
-			Signature: cmp.Or(in.SignatureHeader, p.cfg.Headers.Signature),
+			Timestamp: cmp.Or(in.TimestampHeader, p.core.Headers.Timestamp),
+			Signature: cmp.Or(in.SignatureHeader, p.core.Headers.Signature),
 		},
 		Now: func() time.Time { return now },
 	}
@@ -92,7 +92,7 @@ func (in *diagnoseBody) delivery() (d webhook.Delivery, received time.Time, err 
 // endpointKeys returns the secrets of the endpoints that get an account's events,
 // under the endpoints' ids.
 func (p *Plane) endpointKeys(account string) (keys []webhook.SigningKey) {
-	for _, e := range p.cfg.Sender.Endpoints("") {
+	for _, e := range p.core.Sender.Endpoints("") {
 		if (e.Account == account || e.Account == "") && !e.Secret.IsZero() {
 			keys = append(keys, webhook.SigningKey{ID: e.ID, Key: e.Secret})
 		}
@@ -103,7 +103,7 @@ func (p *Plane) endpointKeys(account string) (keys []webhook.SigningKey) {
 // bodies returns the bodies of the latest deliveries of an account, each once.
 func (p *Plane) bodies(account string) (list [][]byte) {
 	seen := map[string]bool{}
-	deliveries := p.cfg.Sender.Deliveries(account)
+	deliveries := p.core.Sender.Deliveries(account)
 	for _, d := range deliveries[max(0, len(deliveries)-maxOthers):] {
 		if !seen[d.EventID] {
 			seen[d.EventID] = true

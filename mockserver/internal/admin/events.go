@@ -29,7 +29,7 @@ func (p *Plane) events(c *call) (any, error) {
 			return nil, invalid("types: there is no type %q; use %s", name, strings.Join(events.Types(), ", "))
 		}
 	}
-	if own := p.cfg.Events.Name(c.key); c.authenticated() && f.Account == "" {
+	if own := p.core.Events.Name(c.key); c.authenticated() && f.Account == "" {
 		f.Account = own
 	} else if c.authenticated() && f.Account != own {
 		return nil, invalid("account: the credential belongs to the account %s; use its own, or no credential", own)
@@ -45,7 +45,7 @@ func (p *Plane) events(c *call) (any, error) {
 	if after == "" {
 		after = query.Get("after")
 	}
-	reader := p.cfg.Events.Read(after, f)
+	reader := p.core.Events.Read(after, f)
 	defer reader.Close()
 	c.streamed = true
 	reader.Stream(c.w, c.r)
@@ -55,14 +55,14 @@ func (p *Plane) events(c *call) (any, error) {
 // emit publishes a call that changed something or was rejected.
 func (p *Plane) emit(c *call, outcome respond.Problem) {
 	reads := c.r.Method == http.MethodGet || c.r.Method == http.MethodHead
-	if !p.cfg.Events.Listening() || c.streamed || reads && outcome.Status < http.StatusBadRequest {
+	if !p.core.Events.Listening() || c.streamed || reads && outcome.Status < http.StatusBadRequest {
 		return
 	}
 	key := c.key
 	if outcome.Status == http.StatusUnauthorized {
 		key = ""
 	}
-	p.cfg.Events.Publish(key, events.Event{Type: events.TypeControl, Request: &events.RequestEvent{
+	p.core.Events.Publish(key, events.Event{Type: events.TypeControl, Request: &events.RequestEvent{
 		Method: c.r.Method, Path: c.r.URL.EscapedPath(), Status: outcome.Status, Code: outcome.Code, Detail: outcome.Detail,
 		DurationMS: events.Milliseconds(time.Since(c.began)),
 	}})

@@ -63,7 +63,7 @@ func (p *Plane) addFault(c *call, in faultBody) (any, error) {
 	if in.Probability != nil {
 		f.Probability, f.Never = *in.Probability, *in.Probability == 0
 	}
-	id, err := p.cfg.Faults.Add(f)
+	id, err := p.core.Faults.Add(f)
 	if err != nil {
 		return nil, rejected(err)
 	}
@@ -83,7 +83,7 @@ func viewFault(r faults.Report) faultView {
 
 func (p *Plane) faults(c *call) (any, error) {
 	list := []faultView{}
-	for _, r := range p.cfg.Faults.Reports(c.key) {
+	for _, r := range p.core.Faults.Reports(c.key) {
 		list = append(list, viewFault(r))
 	}
 	return list, nil
@@ -93,14 +93,14 @@ func (p *Plane) faults(c *call) (any, error) {
 // those that remain.
 func (p *Plane) clearFaults(webhooks bool) func(*call) (any, error) {
 	return func(c *call) (any, error) {
-		p.cfg.Faults.Clear(c.key, webhooks)
+		p.core.Faults.Clear(c.key, webhooks)
 		return p.faults(c)
 	}
 }
 
 func (p *Plane) removeFault(c *call) (any, error) {
-	for _, r := range p.cfg.Faults.Reports(c.key) {
-		if r.ID == c.args[0] && p.cfg.Faults.Remove(c.key, r.ID) {
+	for _, r := range p.core.Faults.Reports(c.key) {
+		if r.ID == c.args[0] && p.core.Faults.Remove(c.key, r.ID) {
 			return viewFault(r), nil
 		}
 	}
@@ -147,11 +147,11 @@ type foundView struct {
 // match filters them, and if none matches, near_misses has the most similar ones.
 func (p *Plane) requests(c *call) (any, error) {
 	match := c.r.URL.Query().Get("match")
-	flying := viewRequests(p.cfg.Journal.InFlight(c.key, match)) // before those that ended, so that none is missing
-	v := foundView{Data: viewRequests(p.cfg.Journal.Find(c.key, match)), InFlight: flying, NearMisses: []requestView{}}
+	flying := viewRequests(p.core.Journal.InFlight(c.key, match)) // before those that ended, so that none is missing
+	v := foundView{Data: viewRequests(p.core.Journal.Find(c.key, match)), InFlight: flying, NearMisses: []requestView{}}
 	v.Count = len(v.Data)
 	if v.Count == 0 && len(flying) == 0 {
-		v.NearMisses = viewRequests(p.cfg.Journal.NearMisses(c.key, match))
+		v.NearMisses = viewRequests(p.core.Journal.NearMisses(c.key, match))
 	}
 	respond.Write(c.w, http.StatusOK, respond.JSON, v)
 	return nil, nil //nolint:nilnil // the response is written
@@ -173,15 +173,15 @@ func (p *Plane) waitForRequests(c *call) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), limit)
 	defer cancel()
-	found, err := p.cfg.Journal.Wait(ctx, c.key, match, n)
+	found, err := p.core.Journal.Wait(ctx, c.key, match, n)
 	if err != nil {
 		return nil, &RefusedError{http.StatusConflict, "STILL_WAITING", fmt.Sprintf(
-			"after %s %s", limit, p.cfg.Journal.Missing(c.key, match, n, len(found)))}
+			"after %s %s", limit, p.core.Journal.Missing(c.key, match, n, len(found)))}
 	}
 	return viewRequests(found), nil
 }
 
 func (p *Plane) clearRequests(c *call) (any, error) {
-	p.cfg.Journal.Clear(c.key)
+	p.core.Journal.Clear(c.key)
 	return []requestView{}, nil
 }

@@ -56,11 +56,11 @@ type seedFile struct {
 }
 
 // seed creates what a file describes, its top level in the caller's account.
-func (p *Plane) seed(c *call) (any, error) { return p.cfg.Seed(c.key, c.body) }
+func (p *Plane) seed(c *call) (any, error) { return p.core.Seed("", c.body, c.key) }
 
 // seeded returns the ids of the named entries of seed files.
 func (p *Plane) seeded(*call) (any, error) {
-	ids := p.cfg.Seeded()
+	ids := p.core.Seeded()
 	if ids == nil {
 		ids = map[string]string{}
 	}
@@ -77,8 +77,8 @@ func (s saved) view() snapshotView { return snapshotView{s.id, s.at, len(s.bytes
 
 // download writes the server's state as a file.
 func (p *Plane) download(c *call) (any, error) {
-	now := p.cfg.Clock.Now()
-	b, err := p.cfg.Snapshot()
+	now := p.core.Clock.Now()
+	b, err := p.core.Snapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (c *call) file(name string, b []byte) {
 
 // upload puts the server into the state of a file.
 func (p *Plane) upload(c *call) (any, error) {
-	if err := p.cfg.Restore(c.body); err != nil {
+	if err := p.core.Restore(c.body); err != nil {
 		return nil, err
 	}
 	return p.clock(c)
@@ -122,16 +122,16 @@ func (p *Plane) snapshot(*call) (any, error) {
 	if len(p.snapshots) == maxSnapshots {
 		return nil, &RefusedError{http.StatusConflict, "TOO_MANY_SNAPSHOTS", fmt.Sprintf("there are already %d snapshots; delete one", maxSnapshots)}
 	}
-	at := respond.Stamp(p.cfg.Clock.Now())
-	b, err := p.cfg.Snapshot()
+	at := respond.Stamp(p.core.Clock.Now())
+	b, err := p.core.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	if !p.cfg.Memory.Fits(int64(len(b))) {
+	if !p.core.Memory.Fits(int64(len(b))) {
 		return nil, &RefusedError{http.StatusInsufficientStorage, engine.CodeMemoryLimit, fmt.Sprintf(
 			"the snapshot of %d bytes does not fit into the memory limit; delete another one, or raise the limit", len(b))}
 	}
-	p.cfg.Memory.Add(int64(len(b)))
+	p.core.Memory.Add(int64(len(b)))
 	p.made++
 	s := saved{"snap_" + strconv.Itoa(p.made), at, b}
 	p.snapshots = append(p.snapshots, s)
@@ -156,7 +156,7 @@ func (p *Plane) restore(c *call) (any, error) {
 		return nil, err
 	}
 	s := p.snapshots[i]
-	return s.view(), p.cfg.Restore(s.bytes)
+	return s.view(), p.core.Restore(s.bytes)
 }
 
 func (p *Plane) forget(c *call) (any, error) {
@@ -168,7 +168,7 @@ func (p *Plane) forget(c *call) (any, error) {
 	}
 	s := p.snapshots[i]
 	p.snapshots = slices.Delete(p.snapshots, i, i+1)
-	p.cfg.Memory.Add(-int64(len(s.bytes)))
+	p.core.Memory.Add(-int64(len(s.bytes)))
 	return s.view(), nil
 }
 
@@ -188,23 +188,23 @@ func (p *Plane) metrics(c *call) (any, error) {
 		head(kind, name, help)
 		fmt.Fprintf(&b, "%s %d\n", name, value)
 	}
-	one("gauge", "mockgateway_clock_seconds", "The virtual clock, in Unix seconds.", p.cfg.Clock.Now().Unix())
-	one("gauge", "mockgateway_timers", "Pending timers.", p.cfg.Clock.Len())
-	one("counter", "mockgateway_timer_failures_total", "Due timers that failed, for example on a full server, and will be retried.", p.cfg.Clock.Failures())
-	one("gauge", "mockgateway_accounts", "Open accounts.", len(p.cfg.Store.Accounts()))
+	one("gauge", "mockgateway_clock_seconds", "The virtual clock, in Unix seconds.", p.core.Clock.Now().Unix())
+	one("gauge", "mockgateway_timers", "Pending timers.", p.core.Clock.Len())
+	one("counter", "mockgateway_timer_failures_total", "Due timers that failed, for example on a full server, and will be retried.", p.core.Clock.Failures())
+	one("gauge", "mockgateway_accounts", "Open accounts.", len(p.core.Store.Accounts()))
 	head("gauge", "mockgateway_records", "Resources in all accounts, by kind.")
 	counts := p.records()
 	for i, kind := range [...]string{"transaction", "transfer", "subscription", "customer", "checkout_link"} {
 		fmt.Fprintf(&b, "mockgateway_records{kind=%q} %d\n", kind, counts[i])
 	}
-	one("gauge", "mockgateway_memory_bytes", "Approximate memory that counts towards the memory limit.", p.cfg.Memory.Used())
+	one("gauge", "mockgateway_memory_bytes", "Approximate memory that counts towards the memory limit.", p.core.Memory.Used())
 	head("gauge", "mockgateway_deliveries", "Webhook deliveries in memory, by state.")
-	states := p.cfg.Sender.Count()
+	states := p.core.Sender.Count()
 	for _, state := range deliver.States() {
 		fmt.Fprintf(&b, "mockgateway_deliveries{state=%q} %d\n", state, states[state])
 	}
 	head("counter", "mockgateway_requests_total", "Requests by response status, 0 if none was sent.")
-	statuses := p.cfg.Journal.Statuses()
+	statuses := p.core.Journal.Statuses()
 	for _, status := range slices.Sorted(maps.Keys(statuses)) {
 		fmt.Fprintf(&b, "mockgateway_requests_total{status=\"%d\"} %d\n", status, statuses[status])
 	}
@@ -214,8 +214,8 @@ func (p *Plane) metrics(c *call) (any, error) {
 }
 
 func (p *Plane) records() (counts [5]int) {
-	for _, key := range p.cfg.Store.Accounts() {
-		p.cfg.Store.Account(key).View(func(d *store.Data) {
+	for _, key := range p.core.Store.Accounts() {
+		p.core.Store.Account(key).View(func(d *store.Data) {
 			for i, n := range []int{d.Transactions.Len(), d.Transfers.Len(), d.Subscriptions.Len(), d.Customers.Len(), d.Links.Len()} {
 				counts[i] += n
 			}

@@ -65,7 +65,7 @@ type endpointBody struct {
 }
 
 func (p *Plane) addEndpoint(c *call, in endpointBody) (any, error) {
-	e, err := p.cfg.Sender.AddEndpoint(deliver.Endpoint{
+	e, err := p.core.Sender.AddEndpoint(deliver.Endpoint{
 		Account: c.key, URL: in.URL, Secret: gateway.NewSecret(in.Secret), Events: in.Events,
 		Headers: webhook.HeaderNames{Timestamp: in.TimestampHeader, Signature: in.SignatureHeader},
 	})
@@ -77,7 +77,7 @@ func (p *Plane) addEndpoint(c *call, in endpointBody) (any, error) {
 
 func (p *Plane) endpoints(c *call) (any, error) {
 	list := []endpointView{}
-	for _, e := range p.cfg.Sender.Endpoints("") {
+	for _, e := range p.core.Sender.Endpoints("") {
 		if e.Account == c.key || e.Account == "" {
 			list = append(list, viewEndpoint(e))
 		}
@@ -86,7 +86,7 @@ func (p *Plane) endpoints(c *call) (any, error) {
 }
 
 func (p *Plane) removeEndpoint(c *call) (any, error) {
-	if err := p.cfg.Sender.RemoveEndpoint(c.key, c.args[0]); err != nil {
+	if err := p.core.Sender.RemoveEndpoint(c.key, c.args[0]); err != nil {
 		return nil, err
 	}
 	return endpointView{ID: c.args[0], Events: []string{}}, nil
@@ -97,7 +97,7 @@ type secretBody struct {
 }
 
 func (p *Plane) rotate(c *call, in secretBody) (any, error) {
-	if err := p.cfg.Sender.Rotate(c.key, c.args[0], gateway.NewSecret(in.Secret)); err != nil {
+	if err := p.core.Sender.Rotate(c.key, c.args[0], gateway.NewSecret(in.Secret)); err != nil {
 		return nil, err
 	}
 	return p.endpoint(c)
@@ -105,7 +105,7 @@ func (p *Plane) rotate(c *call, in secretBody) (any, error) {
 
 func (p *Plane) pause(paused bool) func(*call) (any, error) {
 	return func(c *call) (any, error) {
-		if err := p.cfg.Sender.PauseEndpoint(c.key, c.args[0], paused); err != nil {
+		if err := p.core.Sender.PauseEndpoint(c.key, c.args[0], paused); err != nil {
 			return nil, err
 		}
 		return p.endpoint(c)
@@ -113,7 +113,7 @@ func (p *Plane) pause(paused bool) func(*call) (any, error) {
 }
 
 func (p *Plane) endpoint(c *call) (any, error) {
-	for _, e := range p.cfg.Sender.Endpoints(c.key) {
+	for _, e := range p.core.Sender.Endpoints(c.key) {
 		if e.ID == c.args[0] {
 			return viewEndpoint(e), nil
 		}
@@ -191,7 +191,7 @@ func (p *Plane) deliveries(c *call) (any, error) {
 
 func (p *Plane) deliveriesThat(c *call, match func(deliver.Delivery) bool) []deliveryView {
 	list := []deliveryView{}
-	for _, d := range p.cfg.Sender.Deliveries(c.key) {
+	for _, d := range p.core.Sender.Deliveries(c.key) {
 		if match(d) {
 			list = append(list, viewDelivery(d))
 		}
@@ -216,7 +216,7 @@ func deliveryFilter(c *call) (func(deliver.Delivery) bool, error) {
 }
 
 func (p *Plane) delivery(c *call) (any, error) {
-	d, err := p.cfg.Sender.Delivery(c.key, c.args[0])
+	d, err := p.core.Sender.Delivery(c.key, c.args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -225,10 +225,10 @@ func (p *Plane) delivery(c *call) (any, error) {
 
 // redeliver returns when the attempt has been made.
 func (p *Plane) redeliver(c *call) (any, error) {
-	if err := p.cfg.Sender.Redeliver(c.key, c.args[0]); err != nil {
+	if err := p.core.Sender.Redeliver(c.key, c.args[0]); err != nil {
 		return nil, err
 	}
-	err := c.settle(patience, func(ctx context.Context) error { return p.cfg.Sender.WaitFor(ctx, c.args[0]) })
+	err := c.settle(patience, func(ctx context.Context) error { return p.core.Sender.WaitFor(ctx, c.args[0]) })
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (p *Plane) wait(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = c.settle(limit, func(ctx context.Context) error { return p.cfg.Sender.Wait(ctx, c.key) })
+	err = c.settle(limit, func(ctx context.Context) error { return p.core.Sender.Wait(ctx, c.key) })
 	if err != nil {
 		return nil, err
 	}
@@ -258,11 +258,11 @@ type sampleBody struct {
 
 // sample returns the deliveries of the sample when they have been made.
 func (p *Plane) sample(c *call, in sampleBody) (any, error) {
-	id, err := p.cfg.Sender.SendSample(c.key, webhook.Kind(in.Kind))
+	id, err := p.core.Sender.SendSample(c.key, webhook.Kind(in.Kind))
 	if err != nil {
 		return nil, rejected(err)
 	}
-	if err := c.settle(patience, func(ctx context.Context) error { return p.cfg.Sender.WaitForEvent(ctx, id) }); err != nil {
+	if err := c.settle(patience, func(ctx context.Context) error { return p.core.Sender.WaitForEvent(ctx, id) }); err != nil {
 		return nil, err
 	}
 	return p.deliveriesThat(c, func(d deliver.Delivery) bool { return d.EventID == id }), nil
@@ -274,13 +274,13 @@ type holdView struct {
 }
 
 func (p *Plane) hold(c *call) (any, error) {
-	p.cfg.Sender.Hold(c.key)
+	p.core.Sender.Hold(c.key)
 	return p.holding(c, true), nil
 }
 
 func (p *Plane) holding(c *call, holding bool) holdView {
 	v := holdView{Holding: holding, Held: []string{}}
-	for _, d := range p.cfg.Sender.Deliveries(c.key) {
+	for _, d := range p.core.Sender.Deliveries(c.key) {
 		if d.State == deliver.Held {
 			v.Held = append(v.Held, d.ID)
 		}
@@ -299,10 +299,10 @@ func (p *Plane) release(c *call, in releaseBody) (any, error) {
 	if len(released) == 0 {
 		released = p.holding(c, true).Held
 	}
-	if err := p.cfg.Sender.Release(c.key, in.IDs...); err != nil {
+	if err := p.core.Sender.Release(c.key, in.IDs...); err != nil {
 		return nil, err
 	}
-	err := c.settle(patience, func(ctx context.Context) error { return p.cfg.Sender.WaitFor(ctx, released...) })
+	err := c.settle(patience, func(ctx context.Context) error { return p.core.Sender.WaitFor(ctx, released...) })
 	if err != nil {
 		return nil, err
 	}

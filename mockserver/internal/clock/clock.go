@@ -80,8 +80,9 @@ type Config struct {
 	// other timers are neither listed nor waited for. If it is nil, every timer
 	// has an effect.
 	StillApplies func(Timer) bool
-	// Moved is called after an advance has moved the clock. It may be nil.
-	Moved func(from, to time.Time)
+	// Moved is called after an advance has moved the clock, which returns its error. It
+	// may be nil.
+	Moved func(from, to time.Time) error
 	// MaxTimers guards against timers that create timers forever; 0 means
 	// DefaultMaxTimers.
 	MaxTimers int
@@ -260,7 +261,7 @@ func (c *Clock) moveTo(ctx context.Context, target func(now time.Time) time.Time
 	}
 	err := c.fireUntil(ctx, to)
 	if now := c.Now(); c.cfg.Moved != nil && now.After(from) {
-		c.cfg.Moved(from, now)
+		err = errors.Join(err, c.cfg.Moved(from, now))
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/truncate"
-	"github.com/gateway-go/gateway/mockserver/internal/events"
+	"github.com/gateway-go/gateway/mockserver/internal/core"
 )
 
 // account reads the account at the beginning of a path, "~acct_3f2a91bc/requests", and
@@ -13,14 +13,14 @@ import (
 // same names as in events. Without one, or with an unknown one, the default account is
 // shown.
 func (rq *request) account(path string) string {
-	rq.key, rq.base = rq.cfg.Default, Prefix
+	rq.key, rq.base = rq.core.Key(), Prefix
 	first, rest, _ := strings.Cut(path, "/")
 	reference, found := strings.CutPrefix(first, "~")
 	if !found {
 		return path
 	}
-	for _, key := range rq.cfg.Store.Accounts() {
-		if key != rq.cfg.Default && rq.cfg.Events.Name(key) == reference {
+	for _, key := range rq.core.Store.Accounts() {
+		if key != rq.core.Key() && rq.core.Events.Name(key) == reference {
 			rq.key, rq.base = key, rq.accountPath(key)
 		}
 	}
@@ -28,14 +28,14 @@ func (rq *request) account(path string) string {
 }
 
 // accountPath returns the path of an account's pages.
-func (c *Console) accountPath(key string) string { return Path(c.cfg.Events, c.cfg.Default, key) }
+func (c *Console) accountPath(key string) string { return Path(c.core, key) }
 
 // Path returns the path of the pages about the account of a key.
-func Path(names *events.Hub, own, key string) string {
-	if key == own {
+func Path(c *core.Core, key string) string {
+	if key == c.Key() {
 		return Prefix
 	}
-	return Prefix + "/~" + url.PathEscape(names.Name(key))
+	return Prefix + "/~" + url.PathEscape(c.Events.Name(key))
 }
 
 // masked shows enough of a key to recognize it. The mock's own default keys are

@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
+	"github.com/gateway-go/gateway/mockserver/internal/control"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -30,11 +32,8 @@ type action struct {
 	Back   string // the page to return to; "" means this page
 }
 
-// field is a member of the call's body. The name says how its text is written as
-// JSON: "s.reason" is a string, "n.amount" a number, "b.next" true, "l.events" a
-// list of the words in it, "t.to" a UTC time; "h.headers" an object of its lines
-// "Name: value"; "x.body" a string whose whitespace is kept; "q.kind" is a query
-// parameter, and "body" the whole body. An empty field is not sent.
+// field is a member of the call's body, or a query parameter: its name begins with one
+// of the prefixes below. The name "body" is the whole body. An empty field is not sent.
 type field struct {
 	Name, Label, Value string
 
@@ -44,6 +43,18 @@ type field struct {
 	Required    bool
 	Min, Max    string
 }
+
+// The prefixes of the names of fields: how the text of a field is sent.
+const (
+	asText    = "s." // a string
+	asNumber  = "n."
+	asTrue    = "b." // true, whatever the text is
+	asWords   = "l." // a list of the words
+	asTime    = "t." // a UTC time, which browsers send without a zone
+	asHeaders = "h." // an object of the lines "Name: value"
+	asWritten = "x." // a string whose white space is kept
+	inQuery   = "q." // a query parameter
+)
 
 // maxForm is the maximum length of a form, twice that of a control plane body, and
 // maxUpload that of a form with a file, such as the snapshot of a large server.
@@ -202,11 +213,11 @@ func callsOf(form url.Values) ([]outgoing, error) {
 	return list, nil
 }
 
-// queryOf returns the query of a form's fields "q.name".
+// queryOf returns the query of a form's fields.
 func queryOf(form url.Values) string {
 	q := url.Values{}
 	for name := range form {
-		if parameter, found := strings.CutPrefix(name, "q."); found && form.Get(name) != "" {
+		if parameter, found := strings.CutPrefix(name, inQuery); found && form.Get(name) != "" {
 			q.Set(parameter, form.Get(name))
 		}
 	}
@@ -220,12 +231,12 @@ func bodyOf(form url.Values) ([]byte, error) {
 	}
 	members := map[string]jsontext.Value{}
 	for name := range form {
-		kind, member, found := strings.Cut(name, ".")
 		text := strings.TrimSpace(form.Get(name))
-		if !found || text == "" || len(kind) != 1 || kind == "q" {
+		if len(name) < len(asText) || name[1] != '.' || text == "" || strings.HasPrefix(name, inQuery) {
 			continue
 		}
-		value, err := valueOf(kind, text, form[name])
+		prefix, member := name[:len(asText)], name[len(asText):]
+		value, err := valueOf(prefix, text, form[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", member, err)
 		}
@@ -237,30 +248,30 @@ func bodyOf(form url.Values) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-func valueOf(kind, text string, all []string) (jsontext.Value, error) {
-	switch kind {
-	case "n":
+func valueOf(prefix, text string, all []string) (jsontext.Value, error) {
+	switch prefix {
+	case asNumber:
 		value := jsontext.Value(text)
 		if !value.IsValid() || value.Kind() != '0' {
 			return nil, fmt.Errorf("must be a number, not %q", text)
 		}
 		return value, nil
-	case "b":
+	case asTrue:
 		return jsontext.Value("true"), nil
-	case "t": // a UTC time, which browsers send without a zone
+	case asTime:
 		if len(text) == len("2006-01-02T15:04") {
 			text += ":00"
 		}
 		return json.Marshal(text + "Z")
-	case "l":
+	case asWords:
 		words := []string{}
 		for _, v := range all {
 			words = append(words, strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune(", \n\r\t", r) })...)
 		}
 		return json.Marshal(words)
-	case "h":
+	case asHeaders:
 		return headersOf(text)
-	case "x": // a browser sends CR LF for the end of a line
+	case asWritten: // a browser sends CR LF for the end of a line
 		return json.Marshal(strings.ReplaceAll(all[0], "\r\n", "\n"))
 	default:
 		return json.Marshal(text)
@@ -308,17 +319,17 @@ type result struct {
 
 // send makes a call: the control plane's, or one of the interface.
 func (rq *request) send(call outgoing) result {
-	handler := rq.cfg.Gateway
+	handler := rq.gateway
 	if strings.HasPrefix(call.path, admin.Prefix+"/") {
-		handler = rq.cfg.Plane
+		handler = rq.plane
 	}
-	out := result{Call: call.method + " " + call.path, Curl: rq.curl(call.method, call.path, rq.cfg.Journal.Masked(call.body)), Back: rq.back()}
+	out := result{Call: call.method + " " + call.path, Curl: rq.curl(call.method, call.path, rq.core.Journal.Masked(call.body)), Back: rq.back()}
 	status, text, err := rq.roundTrip(handler, call.method, call.path, call.body)
 	if err != nil {
 		out.Title, out.Detail = "No response", "The connection broke: "+err.Error()
 		return out
 	}
-	out.Status, out.Body = status, indented(rq.cfg.Journal.Masked(text))
+	out.Status, out.Body = status, indented(rq.core.Journal.Masked(text))
 	out.Title = fmt.Sprintf("%d %s", status, http.StatusText(status))
 	if out.Body == "" {
 		out.Body = fmt.Sprintf("(%d bytes that are not JSON)", len(text))
@@ -387,63 +398,23 @@ func shell(word string) string {
 }
 
 // controls returns the buttons of a resource: those of the controls that its
-// state allows, in the order of the names.
+// state allows.
 func (rq *request) controls(resource, id string) (list []action) {
-	for _, n := range controlNames() {
-		kind, name, _ := strings.Cut(n.control, "/")
-		if kind != resource || !rq.cfg.Allowed(rq.key, n.control, id) {
+	for _, ctl := range control.All() {
+		if ctl.Resource() != resource || !ctl.Offered(rq.core.Store, rq.key, id) {
 			continue
 		}
 		a := action{
-			Call: "POST " + admin.Prefix + "/" + resource + "/{id}/" + name, IDs: []string{id},
-			Label: n.label, Hint: n.hint, Danger: n.danger,
+			Call: "POST " + admin.Prefix + "/" + ctl.Path(), IDs: []string{id}, Label: ctl.Label, Hint: ctl.Hint, Danger: ctl.Danger,
 		}
-		switch name {
-		case "fail-next":
-			a.Fields = []field{{Name: "n.count", Label: "Charges", Type: "number", Value: "1", Min: "0"}}
-		case "settle-for":
-			a.Fields = []field{{Name: "n.amount", Label: "Amount in the smallest unit", Type: "number", Min: "0", Required: true}}
+		if n := ctl.Number; n.Member != "" {
+			f := field{Name: asNumber + n.Member, Label: n.Label, Type: "number", Min: "0", Required: n.Default == 0}
+			if !f.Required {
+				f.Value = strconv.FormatInt(n.Default, 10)
+			}
+			a.Fields = []field{f}
 		}
 		list = append(list, a)
 	}
 	return list
-}
-
-// controlName is the label of a control's button.
-type controlName struct {
-	control, label, hint string
-
-	danger bool
-}
-
-// controlNames names every control of the control plane; a test compares the
-// two lists.
-func controlNames() []controlName {
-	return []controlName{
-		{"transactions/pay", "Pay", "The payer pays.", false},
-		{"transactions/challenge/pass", "Pass 3-D Secure", "The payer passes the challenge.", false},
-		{"transactions/challenge/fail", "Fail 3-D Secure", "The payer fails the challenge.", true},
-		{"transactions/expire", "Expire", "It expires now.", false},
-		{"transactions/refuse", "Refuse", "The issuer refuses the card.", true},
-		{"transactions/cancel", "Cancel", "It is canceled.", true},
-		{"transactions/chargeback", "Charge back", "The payer's bank takes the payment back.", true},
-		{"transactions/dispute/open", "Open dispute", "The payer's bank asks for the money back (MED).", true},
-		{"transactions/dispute/contest", "Contest dispute", "The merchant contests the dispute.", false},
-		{"transactions/dispute/win", "Win dispute", "The dispute is decided for the merchant.", false},
-		{"transactions/dispute/lose", "Lose dispute", "The dispute is decided for the payer.", true},
-		{"transactions/settle-for", "Settle for another amount", "The gateway reports this as the amount; 0 undoes it.", false},
-		{"transfers/analyse", "Analyse", "The transfer goes to a risk check.", false},
-		{"transfers/process", "Process", "The bank accepts the transfer.", false},
-		{"transfers/settle", "Settle", "The money reaches its receiver.", false},
-		{"transfers/fail", "Fail", "The bank rejects the transfer.", true},
-		{"subscriptions/authorize", "Authorize", "The payer authorizes the Pix Automatico.", false},
-		{"subscriptions/cancel-debit", "Cancel next debit", "The payer cancels the next debit of the Pix Automatico.", true},
-		{"subscriptions/fail-next", "Fail next charges", "The next charges fail; 0 undoes it.", false},
-		{"subscriptions/reject", "Reject", "The payer rejects the Pix Automatico.", true},
-		{"subscriptions/revoke", "Revoke", "The payer revokes the Pix Automatico.", true},
-		{"checkout/begin", "Begin payment", "The buyer asks for the Pix code or sends the card.", false},
-		{"checkout/pay", "Pay", "The buyer pays.", false},
-		{"checkout/expire", "Expire", "The link expires now.", true},
-		{"checkout/deactivate", "Deactivate", "The merchant takes the link off sale.", true},
-	}
 }

@@ -24,53 +24,29 @@ import (
 
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
-	"github.com/gateway-go/gateway/mockserver/internal/clock"
-	"github.com/gateway-go/gateway/mockserver/internal/deliver"
-	"github.com/gateway-go/gateway/mockserver/internal/events"
+	"github.com/gateway-go/gateway/mockserver/internal/core"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
-	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
-	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
 // Prefix is the prefix of the pages' paths. The home page is also at /.
 const Prefix = admin.Prefix + "/console"
 
-// Config configures a Console.
-type Config struct {
-	Store   *store.Store
-	Clock   *clock.Clock
-	Sender  *deliver.Sender
-	Faults  *faults.Set
-	Journal *journal.Journal
-
-	// Plane is the control plane, and Gateway the interface as clients reach it,
-	// with journal and faults.
-	Plane   http.Handler
-	Gateway http.Handler
-	// Document and LiveAPI are the interface in each dialect, for reads that are
-	// internal, and Own in the server's, if that is neither.
-	Document http.Handler
-	LiveAPI  http.Handler
-	Own      http.Handler
-
-	// Default is the key of the account that is shown first.
-	Default string
-	// Events names accounts without their keys, and is the source of the pages' event
-	// streams.
-	Events *events.Hub
-	// Allowed reports whether a resource's state allows a control of the control
-	// plane, such as "transactions/pay".
-	Allowed func(key, control, id string) bool
-
-	Sandbox bool
-	Dialect spec.Dialect
-}
-
 // Console serves the pages. It is safe for concurrent use.
 type Console struct {
-	cfg    Config
+	core   *core.Core
 	origin *http.CrossOriginProtection
+
+	// plane is the control plane, and gateway the interface as clients reach it,
+	// with journal and faults.
+	plane   http.Handler
+	gateway http.Handler
+	// document and live are the interface in each dialect, for reads that are
+	// internal, and own in the server's, if that is neither.
+	document http.Handler
+	live     http.Handler
+	own      http.Handler
 
 	parse sync.Once // of what follows
 	pages map[string]*template.Template
@@ -82,9 +58,25 @@ type Console struct {
 	notes notes
 }
 
-// New returns the console.
-func New(cfg Config) *Console {
-	return &Console{cfg: cfg, origin: http.NewCrossOriginProtection()}
+// New returns the console. It acts through the control plane and through gateway, the
+// interface with its journal and faults.
+func New(c *core.Core, plane, gateway http.Handler) *Console {
+	console := &Console{
+		core: c, origin: http.NewCrossOriginProtection(), plane: plane, gateway: gateway,
+		document: reader(c, spec.DocumentDialect), live: reader(c, spec.LiveDialect),
+	}
+	if c.Dialect != spec.DocumentDialect && c.Dialect != spec.LiveDialect {
+		console.own = reader(c, c.Dialect)
+	}
+	return console
+}
+
+// reader returns the interface in a dialect for internal reads: it generates
+// its own request ids, so that viewing a page changes nothing. It is created on
+// first use.
+func reader(c *core.Core, dialect spec.Dialect) http.Handler {
+	api := sync.OnceValue(func() http.Handler { return c.Interface(dialect, ids.New()) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { api().ServeHTTP(w, r) })
 }
 
 // Serves reports whether a request is for a page: one of the console's own paths,
@@ -233,7 +225,7 @@ func (rq *request) show(path string) {
 			continue
 		}
 		rq.args = args
-		rq.position = rq.cfg.Events.Position() // before the page reads its data
+		rq.position = rq.core.Events.Position() // before the page reads its data
 		v, err := rt.page(rq)
 		var to redirect
 		var failed pageError
@@ -306,14 +298,11 @@ func sections() []section {
 
 func (rq *request) frame(section string) *frame {
 	f := &frame{
-		Base: rq.base, Events: admin.Prefix + "/events?" + query("account", rq.cfg.Events.Name(rq.key)) + "&" + query("after", rq.position), Token: rq.token.issue(), Back: rq.r.URL.RequestURI(),
-		Account: masked(rq.key), Now: rq.cfg.Clock.Now(), Environment: "production", Dialect: "document",
+		Base: rq.base, Events: admin.Prefix + "/events?" + query("account", rq.core.Events.Name(rq.key)) + "&" + query("after", rq.position), Token: rq.token.issue(), Back: rq.r.URL.RequestURI(),
+		Account: masked(rq.key), Now: rq.core.Clock.Now(), Environment: rq.core.Environment(), Dialect: "document",
 		Note: rq.findNote(), Sections: sections(),
 	}
-	if rq.cfg.Sandbox {
-		f.Environment = "sandbox"
-	}
-	switch rq.cfg.Dialect {
+	switch rq.core.Dialect {
 	case spec.DocumentDialect:
 	case spec.LiveDialect:
 		f.Dialect = "live"
@@ -353,7 +342,7 @@ func (rq *request) fail(status int, detail string) {
 // load parses the templates and generates the secret of the forms.
 func (c *Console) load() {
 	c.token = newTokens()
-	c.docs = readReference(c.cfg.Dialect.Nearest() == spec.LiveDialect)
+	c.docs = readReference(c.core.Dialect.Nearest() == spec.LiveDialect)
 	layout, err := template.New("").Funcs(functions()).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html")
 	if err != nil {
 		c.err = err

@@ -33,10 +33,10 @@ type faultRow struct {
 func (rq *request) faultsPage() (*view, error) {
 	add := "POST " + admin.Prefix + "/faults"
 	preset := func(label, hint, fault string, more ...field) action {
-		return action{Call: add, Label: label, Hint: hint, Fields: append([]field{{Name: "s.fault", Type: "hidden", Value: fault}}, more...)}
+		return action{Call: add, Label: label, Hint: hint, Fields: append([]field{{Name: asText + "fault", Type: "hidden", Value: fault}}, more...)}
 	}
-	once := field{Name: "n.times", Type: "hidden", Value: "1"}
-	twice := field{Name: "n.times", Type: "hidden", Value: "2"}
+	once := field{Name: asNumber + "times", Type: "hidden", Value: "1"}
+	twice := field{Name: asNumber + "times", Type: "hidden", Value: "2"}
 	data := &faultsData{
 		Presets: []action{
 			preset("Lose a response", "The next change is executed, then the connection breaks.", "lose-response", once),
@@ -47,14 +47,14 @@ func (rq *request) faultsPage() (*view, error) {
 			preset("Truncate a response", "The next response ends in the middle.", "truncate", once),
 			preset("HTML from a proxy", "The next response is HTML.", "html-page", once),
 			preset("Unknown states", "Every status has an unknown value.", "unknown-enum"),
-			preset("One in two fails", "Half of the requests get 500.", "status=500", field{Name: "n.probability", Type: "hidden", Value: "0.5"}),
+			preset("One in two fails", "Half of the requests get 500.", "status=500", field{Name: asNumber + "probability", Type: "hidden", Value: "0.5"}),
 		},
 		Add: action{Call: add, Label: "Add fault", Fields: []field{
-			{Name: "s.fault", Label: "Fault", Type: "text", Required: true, Placeholder: "status=503; retry-after=2"},
-			{Name: "s.on", Label: "Operation, path or event kind; empty for all", Type: "text", Placeholder: "transactions.create"},
-			{Name: "n.times", Label: "Times", Type: "number", Min: "1", Placeholder: "any"},
-			{Name: "n.nth", Label: "Only the nth", Type: "number", Min: "1", Placeholder: "each"},
-			{Name: "n.probability", Label: "Probability", Type: "text", Placeholder: "0 to 1"},
+			{Name: asText + "fault", Label: "Fault", Type: "text", Required: true, Placeholder: "status=503; retry-after=2"},
+			{Name: asText + "on", Label: "Operation, path or event kind; empty for all", Type: "text", Placeholder: "transactions.create"},
+			{Name: asNumber + "times", Label: "Times", Type: "number", Min: "1", Placeholder: "any"},
+			{Name: asNumber + "nth", Label: "Only the nth", Type: "number", Min: "1", Placeholder: "each"},
+			{Name: asNumber + "probability", Label: "Probability", Type: "text", Placeholder: "0 to 1"},
 		}},
 		Clear: []action{
 			{Call: "DELETE " + admin.Prefix + "/faults", Label: "Remove request faults", Danger: true},
@@ -62,7 +62,7 @@ func (rq *request) faultsPage() (*view, error) {
 		},
 		Kinds: faults.Names(),
 	}
-	for _, r := range rq.cfg.Faults.Reports(rq.key) {
+	for _, r := range rq.core.Faults.Reports(rq.key) {
 		data.Faults = append(data.Faults, faultRow{r, left(r), action{
 			Call: "DELETE " + admin.Prefix + "/faults/{id}", IDs: []string{r.ID}, Label: "Remove",
 		}})
@@ -111,7 +111,7 @@ func (rq *request) snapshots() (*view, error) {
 	}, Take: action{
 		Call: "POST " + admin.Prefix + "/snapshots", Label: "Take a snapshot", Hint: "The whole server, including its clock.",
 	}}
-	status, text, err := rq.roundTrip(rq.cfg.Plane, http.MethodGet, admin.Prefix+"/snapshots", nil)
+	status, text, err := rq.roundTrip(rq.plane, http.MethodGet, admin.Prefix+"/snapshots", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +162,9 @@ func (rq *request) accounts() (*view, error) {
 			{Call: "POST " + admin.Prefix + "/up", Label: "End the outage"},
 		},
 	}
-	for _, key := range rq.cfg.Store.Accounts() {
-		r := accountRow{Name: masked(key), Event: rq.cfg.Events.Name(key), Path: rq.accountPath(key), Current: key == rq.key}
-		rq.cfg.Store.Account(key).View(func(d *store.Data) { r.Balance, r.Transactions = d.Balance, d.Transactions.Len() })
+	for _, key := range rq.core.Store.Accounts() {
+		r := accountRow{Name: masked(key), Event: rq.core.Events.Name(key), Path: rq.accountPath(key), Current: key == rq.key}
+		rq.core.Store.Account(key).View(func(d *store.Data) { r.Balance, r.Transactions = d.Balance, d.Transactions.Len() })
 		if data.Accounts = append(data.Accounts, r); len(data.Accounts) == accountsShown {
 			break
 		}
@@ -263,7 +263,7 @@ func (rq *request) operationData(o *operation) *operationData {
 		if p.In != "query" {
 			continue
 		}
-		f := field{Name: "q." + p.Name, Label: p.Name, Type: "text"}
+		f := field{Name: inQuery + p.Name, Label: p.Name, Type: "text"}
 		if len(p.Values) > 0 {
 			f.Type, f.Options = "select", append([]string{""}, p.Values...)
 		}

@@ -47,7 +47,7 @@ func (rq *request) find() (*view, error) {
 		return nil, redirect{data.Hits[0].Link}
 	}
 	if len(data.Hits) == 0 {
-		for _, key := range rq.cfg.Store.Accounts() {
+		for _, key := range rq.core.Store.Accounts() {
 			if key == rq.key || len(data.Other) == maxOther {
 				continue
 			}
@@ -67,7 +67,7 @@ func (rq *request) find() (*view, error) {
 // nothing, what has it as a part of its name.
 func (rq *request) hits(key, q string) (list []hit) {
 	s := search{console: rq.Console, base: rq.accountPath(key), q: q, lower: strings.ToLower(q), suffix: suffixOf(q)}
-	rq.cfg.Store.Account(key).View(func(d *store.Data) {
+	rq.core.Store.Account(key).View(func(d *store.Data) {
 		if strings.Contains(q, "@") {
 			list = s.byEmail(d)
 		}
@@ -79,7 +79,7 @@ func (rq *request) hits(key, q string) (list []hit) {
 		list = s.records(key)
 	}
 	if len(list) == 0 {
-		rq.cfg.Store.Account(key).View(func(d *store.Data) { list = s.resources(d, s.partOf) })
+		rq.core.Store.Account(key).View(func(d *store.Data) { list = s.resources(d, s.partOf) })
 	}
 	return list[:min(len(list), maxHits)]
 }
@@ -171,13 +171,13 @@ func matching[R any](t *store.Table[R], is func(*R) bool, show func(*R) hit) (li
 
 // records returns the webhooks and requests with an id.
 func (s *search) records(key string) (list []hit) {
-	deliveries, _ := s.console.cfg.Sender.Latest(key, maxHits, func(d *deliver.Delivery) bool {
+	deliveries, _ := s.console.core.Sender.Latest(key, maxHits, func(d *deliver.Delivery) bool {
 		return strings.EqualFold(d.ID, s.q) || strings.EqualFold(d.EventID, s.q)
 	})
 	for _, d := range deliveries {
 		list = append(list, hit{"Webhook", d.Kind, string(d.State), s.base + "/webhooks/" + d.ID})
 	}
-	for _, e := range s.console.cfg.Journal.WithRequestID(key, maxHits, s.q) {
+	for _, e := range s.console.core.Journal.WithRequestID(key, maxHits, s.q) {
 		list = append(list, hit{"Request", e.Method + " " + e.Path, fmt.Sprint(e.Status), s.base + "/requests/" + fmt.Sprint(e.ID)})
 	}
 	return list
@@ -213,7 +213,7 @@ type elsewhere struct {
 // elsewhere returns nil if this account has resources, or no other one has.
 func (rq *request) elsewhere() *elsewhere {
 	active := func(key string) (has bool) {
-		rq.cfg.Store.Account(key).View(func(d *store.Data) {
+		rq.core.Store.Account(key).View(func(d *store.Data) {
 			has = d.Transactions.Len()+d.Customers.Len()+d.Transfers.Len()+d.Subscriptions.Len()+d.Links.Len() > 0
 		})
 		return has
@@ -221,7 +221,7 @@ func (rq *request) elsewhere() *elsewhere {
 	if active(rq.key) {
 		return nil
 	}
-	keys := slices.DeleteFunc(rq.cfg.Store.Accounts(), func(key string) bool { return !active(key) })
+	keys := slices.DeleteFunc(rq.core.Store.Accounts(), func(key string) bool { return !active(key) })
 	switch len(keys) {
 	case 0:
 		return nil

@@ -48,9 +48,9 @@ const (
 
 func (rq *request) home() (*view, error) {
 	data := homeData{Advance: rq.advances(), Sample: sampleOf("transactions")}
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) {
 		data.Balance = d.Balance
-		data.Chart = newChart(d.Days, rq.cfg.Clock.Now())
+		data.Chart = newChart(d.Days, rq.core.Clock.Now())
 		data.Groups = []group{
 			newGroup("Transactions", "transactions", d.Transactions.Len(), d.Transactions.Counts(store.TransactionStatus)),
 			newGroup("Subscriptions", "subscriptions", d.Subscriptions.Len(), d.Subscriptions.Counts(store.SubscriptionStatus)),
@@ -59,14 +59,14 @@ func (rq *request) home() (*view, error) {
 			newGroup("Checkout links", "links", d.Links.Len(), nil),
 		}
 	})
-	for _, t := range rq.cfg.Clock.Upcoming(soughtTimers) {
+	for _, t := range rq.core.Clock.Upcoming(soughtTimers) {
 		if t.Account == rq.key && len(data.Timers) < shownTimers {
 			data.Timers = append(data.Timers, t)
 		}
 	}
-	data.Requests, _ = rq.cfg.Journal.Latest(rq.key, shownLatest, nil)
+	data.Requests, _ = rq.core.Journal.Latest(rq.key, shownLatest, nil)
 	data.Empty = len(data.Requests) == 0 && !slices.ContainsFunc(data.Groups, func(g group) bool { return g.Total > 0 })
-	data.Deliveries, _ = rq.cfg.Sender.Latest(rq.key, shownLatest, nil)
+	data.Deliveries, _ = rq.core.Sender.Latest(rq.key, shownLatest, nil)
 	return &view{Title: "Home", Template: "home", Data: data}, nil
 }
 
@@ -84,15 +84,15 @@ func newGroup(title, path string, total int, counts map[string]int) group {
 func (rq *request) advances() []action {
 	const call = "POST " + admin.Prefix + "/clock/advance"
 	by := func(label, duration string) action {
-		return action{Call: call, Label: label, Fields: []field{{Name: "s.by", Type: "hidden", Value: duration}}}
+		return action{Call: call, Label: label, Fields: []field{{Name: asText + "by", Type: "hidden", Value: duration}}}
 	}
-	now := rq.cfg.Clock.Now()
+	now := rq.core.Clock.Now()
 	return []action{
-		{Call: call, Label: "Next timer", Fields: []field{{Name: "b.next", Type: "hidden", Value: "true"}}},
+		{Call: call, Label: "Next timer", Fields: []field{{Name: asTrue + "next", Type: "hidden", Value: "true"}}},
 		by("+1 hour", "1h"), by("+1 day", "1d"),
-		{Call: call, Label: "+1 month", Fields: []field{{Name: "s.to", Type: "hidden", Value: now.AddDate(0, 1, 0).Format(time.RFC3339Nano)}}},
+		{Call: call, Label: "+1 month", Fields: []field{{Name: asText + "to", Type: "hidden", Value: now.AddDate(0, 1, 0).Format(time.RFC3339Nano)}}},
 		{Call: call, Label: "Advance", Fields: []field{{
-			Name: "t.to", Label: "To (UTC)", Type: "datetime-local", Required: true, Value: now.Format("2006-01-02T15:04"), Min: now.Format("2006-01-02T15:04"),
+			Name: asTime + "to", Label: "To (UTC)", Type: "datetime-local", Required: true, Value: now.Format("2006-01-02T15:04"), Min: now.Format("2006-01-02T15:04"),
 		}}},
 	}
 }

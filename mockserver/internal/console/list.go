@@ -74,7 +74,7 @@ func (rq *request) list(l listing) (*listData, error) {
 	for name := range sent {
 		data.Filtered = data.Filtered || !slices.Contains([]string{"cursor", "direction", "page", "limit"}, name)
 	}
-	status, text, err := rq.roundTrip(rq.cfg.Document, http.MethodGet, l.path+"?"+sent.Encode(), nil)
+	status, text, err := rq.roundTrip(rq.document, http.MethodGet, l.path+"?"+sent.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}

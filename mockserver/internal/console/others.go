@@ -76,7 +76,7 @@ func (rq *request) subscription() (*view, error) {
 	var s *engine.Subscription
 	var charges []*engine.Transaction
 	paid := 0
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) {
 		if s = d.Subscriptions.Get(id); s == nil {
 			return
 		}
@@ -103,7 +103,7 @@ func (rq *request) subscription() (*view, error) {
 	for _, c := range charges {
 		story.parts[c.ID] = "Charge"
 	}
-	if next, what := nextCharge(s); next.After(rq.cfg.Clock.Now()) {
+	if next, what := nextCharge(s); next.After(rq.core.Clock.Now()) {
 		story.future = []*episode{{At: next, Kind: "timer", Text: what}}
 	}
 	data.Timeline, data.Headline.Told = rq.story(story)
@@ -128,7 +128,7 @@ func (rq *request) subscription() (*view, error) {
 		data.Requests = append(data.Requests, action{
 			Call: "PATCH /v2/subscriptions/{id}", IDs: []string{id}, Label: "Change the policy",
 			Fields: []field{{
-				Name: "s.failure_policy", Label: "If a charge fails", Type: "select", Value: s.FailurePolicy,
+				Name: asText + "failure_policy", Label: "If a charge fails", Type: "select", Value: s.FailurePolicy,
 				Options: []string{string(gateway.RetryThenCancel), string(gateway.ImmediateCancel)},
 			}},
 		})
@@ -166,7 +166,7 @@ func (rq *request) planOf(s *engine.Subscription) string {
 	}
 	text := gateway.FormatAmount(s.Amount, gateway.Currency(s.Currency)) + " every " + every
 	if at, what := nextCharge(s); !at.IsZero() {
-		text += " · " + strings.ToLower(what[:1]) + what[1:] + " on " + at.UTC().Format(time.DateOnly) + ", " + relative(rq.cfg.Clock.Now(), at)
+		text += " · " + strings.ToLower(what[:1]) + what[1:] + " on " + at.UTC().Format(time.DateOnly) + ", " + relative(rq.core.Clock.Now(), at)
 	}
 	return text
 }
@@ -247,7 +247,7 @@ func productFact(p engine.Product, currency string) fact {
 func (rq *request) transfer() (*view, error) {
 	id := rq.args[0]
 	var t *engine.Transfer
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) { t = d.Transfers.Get(id) })
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) { t = d.Transfers.Get(id) })
 	if t == nil {
 		return nil, notFound()
 	}
@@ -278,7 +278,7 @@ func (rq *request) transfer() (*view, error) {
 	if allowed(rq, (*store.Account).Transfer, id, engine.CancelTransfer) {
 		data.Requests = append(data.Requests, action{
 			Call: "POST /v2/transfers/{id}/cancel", IDs: []string{id}, Label: "Cancel", Danger: true,
-			Fields: []field{{Name: "s.reason", Label: "Reason", Type: "text"}},
+			Fields: []field{{Name: asText + "reason", Label: "Reason", Type: "text"}},
 		})
 	}
 	return &view{Title: "Transfer " + id, Section: "/transfers", Template: "resource", Data: data}, nil
@@ -287,7 +287,7 @@ func (rq *request) transfer() (*view, error) {
 func (rq *request) customer() (*view, error) {
 	id := rq.args[0]
 	var c *engine.Customer
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) { c = d.Customers.Get(id) })
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) { c = d.Customers.Get(id) })
 	if c == nil {
 		return nil, notFound()
 	}
@@ -315,7 +315,7 @@ func (rq *request) links() (*view, error) {
 	q := rq.r.URL.Query()
 	data := &listData{Columns: []string{"Created", "State", "Title", "Amount", "Used", "Slug"}, Create: "checkout_links_create", Sample: sampleOf("links")}
 	var err error
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) {
 		var page store.Page[engine.Link]
 		page, err = d.Links.Page(store.Query[engine.Link]{Limit: linksShown, Cursor: q.Get("cursor"), Prev: q.Get("direction") == "prev"})
 		data.Total = page.Total
@@ -358,7 +358,7 @@ func (rq *request) link() (*view, error) {
 	slug := rq.args[0]
 	var data *resourceData
 	story := subject{id: slug, parts: map[string]string{}}
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) {
 		l := d.Links.Get(slug)
 		if l == nil {
 			return
@@ -428,6 +428,6 @@ func emailOf(b *engine.Buyer) string {
 func allowed[R any](
 	rq *request, run func(*store.Account, string, store.Transition[R]) (*R, *engine.Refusal), id string, do store.Transition[R],
 ) bool {
-	_, refusal := run(rq.cfg.Store.Account(rq.key).DryRun(), id, do)
+	_, refusal := run(rq.core.Store.Account(rq.key).DryRun(), id, do)
 	return refusal == nil
 }

@@ -39,9 +39,9 @@ func (rq *request) requests() (*view, error) {
 	if err != nil {
 		before = ^uint64(0)
 	}
-	data.InFlight = rq.cfg.Journal.InFlight(rq.key, match)
+	data.InFlight = rq.core.Journal.InFlight(rq.key, match)
 	var more bool
-	data.Requests, more = rq.cfg.Journal.Latest(rq.key, requestsShown, func(e *journal.Entry) bool {
+	data.Requests, more = rq.core.Journal.Latest(rq.key, requestsShown, func(e *journal.Entry) bool {
 		return e.ID < before && e.Matches(match) && hasStatus(e, status)
 	})
 	if more {
@@ -50,7 +50,7 @@ func (rq *request) requests() (*view, error) {
 		data.Older = "?" + q.Encode()
 	}
 	if len(data.Requests) == 0 && match != "" {
-		data.NearMisses = rq.cfg.Journal.NearMisses(rq.key, match)
+		data.NearMisses = rq.core.Journal.NearMisses(rq.key, match)
 	}
 	return &view{Title: "Requests", Section: "/requests", Template: "requests", Data: data}, nil
 }
@@ -85,7 +85,7 @@ func (rq *request) request() (*view, error) {
 	if err != nil {
 		return nil, notFound()
 	}
-	e, ok := rq.cfg.Journal.Entry(rq.key, id)
+	e, ok := rq.core.Journal.Entry(rq.key, id)
 	if !ok {
 		return nil, notFound()
 	}

@@ -80,9 +80,9 @@ func (rq *request) documents(path string) (list []document) {
 		handler http.Handler
 		own     bool
 	}{
-		{"this server", rq.cfg.Own, true},
-		{"document dialect", rq.cfg.Document, rq.cfg.Dialect == spec.DocumentDialect},
-		{"live dialect", rq.cfg.LiveAPI, rq.cfg.Dialect == spec.LiveDialect},
+		{"this server", rq.own, true},
+		{"document dialect", rq.document, rq.core.Dialect == spec.DocumentDialect},
+		{"live dialect", rq.live, rq.core.Dialect == spec.LiveDialect},
 	} {
 		if dialect.handler == nil {
 			continue
@@ -91,9 +91,9 @@ func (rq *request) documents(path string) (list []document) {
 		if err != nil {
 			continue
 		}
-		list = append(list, document{dialect.title, indented(rq.cfg.Journal.Masked(text)), dialect.own})
+		list = append(list, document{dialect.title, indented(rq.core.Journal.Masked(text)), dialect.own})
 	}
-	if rq.cfg.Dialect == spec.LiveDialect {
+	if rq.core.Dialect == spec.LiveDialect {
 		slices.Reverse(list)
 	}
 	return list

@@ -77,7 +77,7 @@ func (rq *request) repeatable(example string) string {
 	text = tokenMember.ReplaceAllString(text, "${1}_"+suffix+`"`)
 	text = lastComma.ReplaceAllString(notifyMember.ReplaceAllString(text, ""), "$1")
 	text = hookMember.ReplaceAllString(text, "${1}http://127.0.0.1:9000/webhooks\"")
-	text = trialMember.ReplaceAllString(text, "${1}"+rq.cfg.Clock.Now().AddDate(0, 0, 14).UTC().Format(time.RFC3339)+`"`)
+	text = trialMember.ReplaceAllString(text, "${1}"+rq.core.Clock.Now().AddDate(0, 0, 14).UTC().Format(time.RFC3339)+`"`)
 	if id := rq.latest("customers"); id != "" {
 		text = customerID.ReplaceAllString(text, "${1}"+id+`"`)
 	}
@@ -86,7 +86,7 @@ func (rq *request) repeatable(example string) string {
 
 // latest returns the id of the account's latest resource of a kind, "" if there is none.
 func (rq *request) latest(section string) (id string) {
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) {
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) {
 		switch section {
 		case "transactions":
 			id = latestOf(&d.Transactions, func(r *engine.Transaction) string { return r.ID })

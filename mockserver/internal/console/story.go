@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver/internal/control"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/store"
@@ -92,10 +93,10 @@ func (rq *request) story(of subject) ([]*episode, told) {
 		ids = append(ids, id)
 	}
 	var steps []store.Step
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) { steps = d.History(ids...) })
-	requests, _ := rq.cfg.Journal.Mentioning(rq.key, shownEpisodes, of.id)
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) { steps = d.History(ids...) })
+	requests, _ := rq.core.Journal.Mentioning(rq.key, shownEpisodes, of.id)
 	slices.Reverse(requests)
-	deliveries, _ := rq.cfg.Sender.Latest(rq.key, shownEpisodes, func(d *deliver.Delivery) bool { return slices.Contains(ids, d.Resource) })
+	deliveries, _ := rq.core.Sender.Latest(rq.key, shownEpisodes, func(d *deliver.Delivery) bool { return slices.Contains(ids, d.Resource) })
 	byEvent := map[string][]deliver.Delivery{}
 	for _, d := range slices.Backward(deliveries) {
 		byEvent[d.EventID] = append(byEvent[d.EventID], d)
@@ -254,10 +255,8 @@ func causeOf(text string) string {
 	kind, what, _ := strings.Cut(text, " ")
 	switch kind {
 	case "control":
-		for _, n := range controlNames() {
-			if n.control == what {
-				return "“" + n.label + "”, in the console or by " + what + " of the control plane"
-			}
+		if ctl := control.Named(what); ctl != nil {
+			return "“" + ctl.Label + "”, in the console or by " + what + " of the control plane"
 		}
 		return what + " of the control plane"
 	case "timer":
@@ -338,7 +337,7 @@ func (rq *request) told(id string, deliveries []deliver.Delivery) told {
 	default:
 		t.Text = "your server is being told"
 		if len(d.Attempts) > 0 {
-			t.Text, t.Bad = "your server has not accepted "+d.Kind+" ✗, next attempt "+relative(rq.cfg.Clock.Now(), d.Next), true
+			t.Text, t.Bad = "your server has not accepted "+d.Kind+" ✗, next attempt "+relative(rq.core.Clock.Now(), d.Next), true
 		}
 	}
 	return t

@@ -36,7 +36,7 @@ func transactionList() listing {
 func (rq *request) transaction() (*view, error) {
 	id := rq.args[0]
 	var t *engine.Transaction
-	rq.cfg.Store.Account(rq.key).View(func(d *store.Data) { t = d.Transactions.Get(id) })
+	rq.core.Store.Account(rq.key).View(func(d *store.Data) { t = d.Transactions.Get(id) })
 	if t == nil {
 		return nil, notFound()
 	}
@@ -69,7 +69,7 @@ func (rq *request) moneyOf(t *engine.Transaction) string {
 	case gateway.TransactionPending, gateway.TransactionThreeDSRequired, gateway.TransactionWaitingPayment:
 		text := amount(t.Amount) + " to be paid"
 		if due := rq.deadline(t).At; !due.IsZero() {
-			text += ", expires " + relative(rq.cfg.Clock.Now(), due)
+			text += ", expires " + relative(rq.core.Clock.Now(), due)
 		}
 		return text
 	case gateway.TransactionPaid, gateway.TransactionCaptured:
@@ -155,25 +155,25 @@ func (rq *request) transactionRequests(t *engine.Transaction) (list []action) {
 		a := action{Call: refund, IDs: []string{t.ID}, Label: "Refund", Danger: true, Hint: "Gives the buyer the money back."}
 		if left := t.PaidAmount - t.RefundedAmount; left > 1 && refundable(1) {
 			a.Fields = append(a.Fields, field{
-				Name: "n.amount", Label: "Cents; empty for all that is left", Type: "number", Min: "1", Max: strconv.FormatInt(left, 10),
+				Name: asNumber + "amount", Label: "Cents; empty for all that is left", Type: "number", Min: "1", Max: strconv.FormatInt(left, 10),
 				Placeholder: strconv.FormatInt(left, 10),
 			})
 		}
-		a.Fields = append(a.Fields, field{Name: "s.reason", Label: "Reason", Type: "text"})
+		a.Fields = append(a.Fields, field{Name: asText + "reason", Label: "Reason", Type: "text"})
 		list = append(list, a)
 	}
-	if rq.cfg.Sandbox {
-		status := spec.Describe(spec.Transactions.SetSandboxStatus.Rule, spec.Variant{Dialect: rq.cfg.Dialect}).Member("status")
+	if !rq.core.Production {
+		status := spec.Describe(spec.Transactions.SetSandboxStatus.Rule, spec.Variant{Dialect: rq.core.Dialect}).Member("status")
 		list = append(list, action{
 			Call: "PUT /v2/transactions/{id}", IDs: []string{t.ID}, Label: "Set the state",
 			Hint:   "The sandbox can set any state, with its webhook.",
-			Fields: []field{{Name: "s.status", Label: "State", Type: "select", Options: status.Enum, Value: t.Status}},
+			Fields: []field{{Name: asText + "status", Label: "State", Type: "select", Options: status.Enum, Value: t.Status}},
 		})
 	}
 	if t.Legacy != nil {
 		list = append(list, action{
 			Call: "POST " + admin.Prefix + "/legacy/payments/{id}/status", IDs: []string{t.ID}, Label: "Set the v1 state",
-			Fields: []field{{Name: "s.status", Label: "State", Type: "select", Options: slices.Collect(spec.LegacyStatuses.All()), Value: t.LegacyStatus()}},
+			Fields: []field{{Name: asText + "status", Label: "State", Type: "select", Options: slices.Collect(spec.LegacyStatuses.All()), Value: t.LegacyStatus()}},
 		})
 	}
 	return list

@@ -38,7 +38,7 @@ const deliveriesShown = 50
 
 func (rq *request) webhooks() (*view, error) {
 	q := rq.r.URL.Query()
-	data := &webhooksData{Endpoints: rq.endpoints(), Holding: rq.cfg.Sender.Holding(rq.key), Release: map[string]action{}}
+	data := &webhooksData{Endpoints: rq.endpoints(), Holding: rq.core.Sender.Holding(rq.key), Release: map[string]action{}}
 	states := []string{""}
 	for _, s := range deliver.States() {
 		states = append(states, string(s))
@@ -55,7 +55,7 @@ func (rq *request) webhooks() (*view, error) {
 	}
 	is := func(name, value string) bool { return q.Get(name) == "" || q.Get(name) == value }
 	var more bool
-	data.Deliveries, more = rq.cfg.Sender.Latest(rq.key, deliveriesShown, func(d *deliver.Delivery) bool {
+	data.Deliveries, more = rq.core.Sender.Latest(rq.key, deliveriesShown, func(d *deliver.Delivery) bool {
 		return numberOf(d.ID) < before && is("kind", d.Kind) && is("status", string(d.State)) && is("resource_id", d.Resource)
 	})
 	if more {
@@ -67,7 +67,7 @@ func (rq *request) webhooks() (*view, error) {
 		if d.State == deliver.Held {
 			data.Release[d.ID] = action{
 				Call: "POST " + admin.Prefix + "/deliveries/release", Label: "Release",
-				Fields: []field{{Name: "l.ids", Type: "hidden", Value: d.ID}},
+				Fields: []field{{Name: asWords + "ids", Type: "hidden", Value: d.ID}},
 			}
 		}
 	}
@@ -94,11 +94,11 @@ func kindNames() []string {
 func (data *webhooksData) actions() {
 	plane := "POST " + admin.Prefix + "/"
 	data.Add = action{Call: plane + "endpoints", Label: "Add endpoint", Fields: []field{
-		{Name: "s.url", Label: "URL", Type: "url", Placeholder: "http://127.0.0.1:9000/webhooks", Required: true},
-		{Name: "s.secret", Label: "Signing secret; empty for unsigned", Type: "text"},
-		{Name: "l.events", Label: "Kinds; empty for all", Type: "text", Placeholder: "transaction.* payout.*"},
-		{Name: "s.timestamp_header", Label: "Timestamp header", Type: "text", Placeholder: "the server's"},
-		{Name: "s.signature_header", Label: "Signature header", Type: "text", Placeholder: "the server's"},
+		{Name: asText + "url", Label: "URL", Type: "url", Placeholder: "http://127.0.0.1:9000/webhooks", Required: true},
+		{Name: asText + "secret", Label: "Signing secret; empty for unsigned", Type: "text"},
+		{Name: asWords + "events", Label: "Kinds; empty for all", Type: "text", Placeholder: "transaction.* payout.*"},
+		{Name: asText + "timestamp_header", Label: "Timestamp header", Type: "text", Placeholder: "the server's"},
+		{Name: asText + "signature_header", Label: "Signature header", Type: "text", Placeholder: "the server's"},
 	}}
 	if data.Holding {
 		data.Controls = []action{{Call: plane + "deliveries/release", Label: "Release all", Hint: "Delivers the held webhooks and ends the hold."}}
@@ -107,11 +107,11 @@ func (data *webhooksData) actions() {
 	}
 	data.Controls = append(data.Controls, action{Call: plane + "deliveries/wait", Label: "Wait until delivered", Hint: "Returns when nothing is being delivered."},
 		action{Call: plane + "deliveries/sample", Label: "Send a sample", Hint: "Sends an event about a resource that does not exist.", Fields: []field{
-			{Name: "s.kind", Label: "Kind", Type: "select", Options: kindNames()},
+			{Name: asText + "kind", Label: "Kind", Type: "select", Options: kindNames()},
 		}})
 	disturb := func(label, fault, hint string) action {
 		return action{Call: plane + "faults", Label: label, Hint: hint, Fields: []field{
-			{Name: "s.fault", Type: "hidden", Value: fault}, {Name: "n.times", Type: "hidden", Value: "1"},
+			{Name: asText + "fault", Type: "hidden", Value: fault}, {Name: asNumber + "times", Type: "hidden", Value: "1"},
 		}}
 	}
 	data.Disturb = []action{
@@ -125,7 +125,7 @@ func (data *webhooksData) actions() {
 }
 
 func (rq *request) endpoints() (list []endpointRow) {
-	for _, e := range rq.cfg.Sender.Endpoints("") {
+	for _, e := range rq.core.Sender.Endpoints("") {
 		if e.Account != rq.key && e.Account != "" {
 			continue
 		}
@@ -133,7 +133,7 @@ func (rq *request) endpoints() (list []endpointRow) {
 		if !r.Everybody {
 			r.Actions = []action{
 				{Call: "POST " + admin.Prefix + "/endpoints/{id}/rotate", IDs: []string{e.ID}, Label: "Rotate the secret", Fields: []field{
-					{Name: "s.secret", Label: "New secret", Type: "text", Required: true},
+					{Name: asText + "secret", Label: "New secret", Type: "text", Required: true},
 				}},
 				{Call: "POST " + admin.Prefix + "/endpoints/{id}/pause", IDs: []string{e.ID}, Label: "Pause"},
 				{Call: "DELETE " + admin.Prefix + "/endpoints/{id}", IDs: []string{e.ID}, Label: "Remove", Danger: true},
@@ -157,12 +157,12 @@ type deliveryData struct {
 }
 
 func (rq *request) delivery() (*view, error) {
-	d, err := rq.cfg.Sender.Delivery(rq.key, rq.args[0])
+	d, err := rq.core.Sender.Delivery(rq.key, rq.args[0])
 	if err != nil {
 		return nil, notFound()
 	}
 	data := &deliveryData{
-		Delivery: d, Body: indented(rq.cfg.Journal.Masked(d.Body)), To: cmp.Or(d.URL, d.Endpoint, "no endpoint"),
+		Delivery: d, Body: indented(rq.core.Journal.Masked(d.Body)), To: cmp.Or(d.URL, d.Endpoint, "no endpoint"),
 		Link: rq.base + "/find?" + query("q", d.Resource),
 	}
 	if d.State != deliver.NoEndpoint {
@@ -179,14 +179,14 @@ func (*request) doctor() (*view, error) {
 	return &view{Title: "Signature doctor", Section: "/doctor", Template: "doctor", Data: action{
 		Call: "POST " + diagnosePath, Label: "Diagnose", Fields: []field{
 			{
-				Name: "h.headers", Label: "Headers of the rejected request, one per line", Type: "textarea", Required: true,
+				Name: asHeaders + "headers", Label: "Headers of the rejected request, one per line", Type: "textarea", Required: true,
 				Placeholder: webhook.DefaultTimestampHeader + ": 1798761600\n" + webhook.DefaultSignatureHeader + ": sha256=…",
 			},
-			{Name: "x.body", Label: "Body, exactly as it was received", Type: "textarea"},
-			{Name: "s.secret", Label: "Secret; empty to try the endpoints' secrets", Type: "text"},
-			{Name: "s.received_at", Label: "Received at; empty for now", Type: "text", Placeholder: "2027-02-01T00:00:00Z"},
-			{Name: "s.timestamp_header", Label: "Timestamp header", Type: "text", Placeholder: "the server's"},
-			{Name: "s.signature_header", Label: "Signature header", Type: "text", Placeholder: "the server's"},
+			{Name: asWritten + "body", Label: "Body, exactly as it was received", Type: "textarea"},
+			{Name: asText + "secret", Label: "Secret; empty to try the endpoints' secrets", Type: "text"},
+			{Name: asText + "received_at", Label: "Received at; empty for now", Type: "text", Placeholder: "2027-02-01T00:00:00Z"},
+			{Name: asText + "timestamp_header", Label: "Timestamp header", Type: "text", Placeholder: "the server's"},
+			{Name: asText + "signature_header", Label: "Signature header", Type: "text", Placeholder: "the server's"},
 			{Name: "show", Type: "hidden", Value: "yes"},
 		},
 	}}, nil

@@ -14,74 +14,22 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/core"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
-	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
-
-// Config configures Pages. All fields but Dialect and Console are required.
-type Config struct {
-	Store *store.Store
-	Now   func() time.Time // the virtual clock
-	// ServeAs serves a request of the interface for the account of a key.
-	ServeAs func(key string, w http.ResponseWriter, r *http.Request)
-	Dialect spec.Dialect
-	// Console returns the path of the console's pages about the account of a key. It is
-	// nil if there is no console.
-	Console func(key string) string
-}
 
 // Pages serves the checkout pages of every account. It is safe for concurrent
 // use.
 type Pages struct {
-	cfg    Config
+	core   *core.Core
 	origin *http.CrossOriginProtection
 }
 
 // New returns the pages.
-func New(cfg Config) *Pages {
-	return &Pages{cfg: cfg, origin: http.NewCrossOriginProtection()}
-}
-
-// Operations lists the page requests that have a name in the journal and that
-// faults can target.
-func Operations() []spec.Operation {
-	return []spec.Operation{
-		{Name: "checkout_links.page", Method: http.MethodGet, Path: httpapi.PagePath + "{slug}"},
-		{Name: "checkout_links.submit", Method: http.MethodPost, Path: httpapi.PagePath + "{slug}"},
-	}
-}
-
-// Serves reports whether a request is for a page or one of its files.
-func Serves(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, httpapi.PagePath) }
-
-// Quiet reports whether a request is left out of the journal: those for the
-// page's files, and the page's polls for changes every second.
-func Quiet(r *http.Request) bool {
-	_, rest, found := strings.Cut(strings.TrimPrefix(r.URL.Path, httpapi.PagePath), "/")
-	return Serves(r) && found && rest != ""
-}
-
-// Operation returns the name of a request to a page, "" if it has none.
-func Operation(r *http.Request) string {
-	if Serves(r) && !Quiet(r) {
-		for _, op := range Operations() {
-			if op.Method == r.Method || op.Method == http.MethodGet && r.Method == http.MethodHead {
-				return op.Name
-			}
-		}
-	}
-	return ""
-}
-
-// Account returns the key of the account whose page a request is for, "" if
-// there is none.
-func (p *Pages) Account(r *http.Request) string {
-	slug, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, httpapi.PagePath), "/")
-	return p.owner(slug)
+func New(c *core.Core) *Pages {
+	return &Pages{core: c, origin: http.NewCrossOriginProtection()}
 }
 
 // ServeHTTP implements http.Handler.

@@ -83,7 +83,7 @@ func (v *visit) missing(in values, found []spec.Violation) []spec.Violation {
 	s := engine.Session{Method: in["method"], Buyer: &engine.Buyer{
 		Name: in["name"], Email: in["email"], Address: &engine.Address{ZipCode: in["zip"]},
 	}}
-	return append(found, engine.Missing(engine.Env{Dialect: v.pages.cfg.Dialect}, &s)...)
+	return append(found, engine.Missing(engine.Env{Dialect: v.pages.core.Dialect}, &s)...)
 }
 
 // testBuyer is a buyer with whom every method can be paid.
@@ -133,7 +133,7 @@ func (v *visit) address(in values) map[string]any {
 	if in["country"] != "" {
 		address["country"] = in["country"]
 	}
-	if !typed && (v.pages.cfg.Dialect.Live(spec.VoucherAddress) || in["method"] != string(gateway.Voucher)) {
+	if !typed && (v.pages.core.Dialect.Live(spec.VoucherAddress) || in["method"] != string(gateway.Voucher)) {
 		return nil
 	}
 	return address

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/console"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
 	"github.com/gateway-go/gateway/mockserver/internal/paymentcode"
@@ -105,13 +106,14 @@ func (v *visit) render(status int, p *page) {
 
 // console returns the console's page about the payment or the link.
 func (v *visit) console() string {
-	if v.pages.cfg.Console == nil || v.link == nil {
+	if !v.pages.core.Console || v.link == nil {
 		return ""
 	}
+	account := console.Path(v.pages.core, v.key)
 	if v.payment != nil {
-		return v.pages.cfg.Console(v.key) + "/transactions/" + v.payment.ID
+		return account + "/transactions/" + v.payment.ID
 	}
-	return v.pages.cfg.Console(v.key) + "/links/" + v.link.Slug
+	return account + "/links/" + v.link.Slug
 }
 
 // pageOfPayment shows a payment, with its bank's possible actions.
@@ -221,7 +223,7 @@ func (v *visit) pageOfForm(notice string, in values, found []spec.Violation) *pa
 	for _, m := range v.link.PaymentMethods {
 		f.Methods = append(f.Methods, choice{m, v.words.Say("method." + m), v.words.Say("hint." + m), m == method})
 	}
-	w := inputs{words: v.words, in: in, wrong: errorsOf(found), addressed: !v.pages.cfg.Dialect.Live(spec.VoucherAddress)}
+	w := inputs{words: v.words, in: in, wrong: errorsOf(found), addressed: !v.pages.core.Dialect.Live(spec.VoucherAddress)}
 	f.Buyer, f.Address = w.buyer(), w.address()
 	f.Outcome = w.choose("outcome", "outcome.", outcomes(), "paid")
 	f.Installments = w.choose("installments", "", installments(), "1")

@@ -36,18 +36,12 @@ type visit struct {
 
 // find looks up a link. Slugs are unique across accounts.
 func (v *visit) find(slug string) bool {
-	v.key = v.pages.owner(slug)
+	v.key = v.pages.core.LinkOwner(slug)
 	if v.key == "" {
 		return false
 	}
 	v.load(slug, v.token())
 	return v.link != nil
-}
-
-// owner returns the key of the account that has a link, or "". A buyer has no
-// credentials, so the slug identifies the account.
-func (p *Pages) owner(slug string) string {
-	return p.cfg.Store.Owner(func(d *store.Data) bool { return d.Links.Get(slug) != nil })
 }
 
 // token returns the session token of the buyer's cookie.
@@ -75,7 +69,7 @@ func (v *visit) account() *store.Account { return v.causing("checkout page") }
 
 // causing is account for changes with a cause.
 func (v *visit) causing(cause string) *store.Account {
-	a, c := v.pages.cfg.Store.Account(v.key), store.Cause{Text: cause}
+	a, c := v.pages.core.Store.Account(v.key), store.Cause{Text: cause}
 	if w, ok := v.w.(faults.ChangeNoter); ok {
 		observed := a.Observed(c, w.NoteChange)
 		return &observed
@@ -178,7 +172,7 @@ func (v *visit) call(method, path string, body any) response {
 		r.Header.Set(httpapi.SessionHeader, token)
 	}
 	w := &recorder{outer: v.w, header: http.Header{}}
-	v.pages.cfg.ServeAs(v.key, w, r)
+	v.pages.core.API.ServeAs(v.key, w, r)
 	return w.response()
 }
 
@@ -257,7 +251,7 @@ func (v *visit) left() string {
 	if !ok {
 		return ""
 	}
-	return countdown(until.Sub(v.pages.cfg.Now()))
+	return countdown(until.Sub(v.pages.core.Clock.Now()))
 }
 
 // The notices above a page.

@@ -18,8 +18,6 @@ import (
 
 var controlRow = regexp.MustCompile("(?m)^\\| `([A-Z]+ /__mock[^`]*)` \\| (.*?) \\| `")
 
-var controlPath = regexp.MustCompile(`^POST /__mock/(transactions|transfers|subscriptions|checkout)/\{id\}/(.+)$`)
-
 // control writes the description of the control plane.
 func (d *document) control(root string) (object, error) {
 	manual, err := os.ReadFile(filepath.Join(root, "docs", "mockgateway.md")) //nolint:gosec // of the module
@@ -27,17 +25,13 @@ func (d *document) control(root string) (object, error) {
 		return nil, err
 	}
 	about := map[string]string{}
-	var controls []string // the server's, which the manual lists: a test compares the two
 	for _, row := range controlRow.FindAllStringSubmatch(string(manual), -1) {
 		about[row[1]] = strings.ToUpper(row[2][:1]) + strings.ReplaceAll(row[2][1:], "`", "")
-		if control := controlPath.FindStringSubmatch(row[1]); control != nil {
-			controls = append(controls, control[1]+"/"+control[2])
-		}
 	}
 	d.failures.set("Problem", obj("description", "The call failed: 400 if it is invalid, 404 if the resource does not exist, 409 if its state does not allow the call.",
 		"content", obj(respond.ProblemJSON, obj("schema", d.problem()))))
 	var paths object
-	for _, s := range admin.Shapes(controls) {
+	for _, s := range admin.Shapes() {
 		item, _ := paths.get(s.Path)
 		methods, _ := item.(object)
 		methods.set(strings.ToLower(s.Method), d.call(s, about[s.Method+" "+s.Path]))

@@ -1,4 +1,4 @@
-package mockserver
+package core
 
 import (
 	"errors"
@@ -16,16 +16,12 @@ import (
 // data is the file that persists the gateway's state: a snapshot, followed by
 // every commit, clock step, endpoint and delivery.
 type data struct {
-	now    func() time.Time
-	sender *deliver.Sender
-	file   *datafile.File[entry] // nil without a file, and while the file is being read
+	core *Core
+	file *datafile.File[entry] // nil without a file, and while the file is being read
 
-	// rewrite compacts the file in the background when it has outgrown its
-	// snapshot. Only one runs at a time.
-	rewrite   func() error
 	mu        sync.Mutex
 	snapshot  int64 // length of the snapshot in bytes
-	rewriting bool
+	rewriting bool  // it is being compacted, since it has outgrown its snapshot
 	closed    bool
 	work      sync.WaitGroup
 
@@ -40,7 +36,7 @@ type data struct {
 // commits.
 type entry struct {
 	Now        time.Time
-	Snapshot   *snapshot               `json:",omitempty"`
+	Snapshot   *Snapshot               `json:",omitempty"`
 	Timers     []clock.Timer           `json:",omitempty"`
 	Commit     *store.Commit           `json:",omitempty"`
 	Deliveries []deliver.SavedDelivery `json:",omitempty"`
@@ -55,7 +51,7 @@ func (d *data) persist(e entry) error {
 	if d.file == nil {
 		return nil
 	}
-	e.Now = d.now()
+	e.Now = d.core.now()
 	if err := d.file.Append(e); err != nil {
 		return err
 	}
@@ -66,7 +62,7 @@ func (d *data) persist(e entry) error {
 	}
 	d.rewriting = true
 	d.work.Go(func() {
-		err := d.rewrite()
+		err := d.core.rewriteData(d.file)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.rewriting = false
@@ -87,7 +83,7 @@ func (d *data) Persist(c store.Commit) (send func(), err error) {
 		}
 		return func() {}, nil
 	}
-	posting := d.sender.Prepare(c.Account, c.Change.Events, c.Integration)
+	posting := d.core.Sender.Prepare(c.Account, c.Change.Events, c.Integration)
 	if d.file == nil {
 		return posting.Send, nil
 	}
@@ -100,9 +96,6 @@ func (d *data) Persist(c store.Commit) (send func(), err error) {
 func (d *data) persistWebhooks(k deliver.Changed) error {
 	return d.persist(entry{Endpoints: k.Registry, Delivery: k.Delivery})
 }
-
-// moved records the clock's time.
-func (d *data) moved() error { return d.persist(entry{}) }
 
 func (d *data) close() error {
 	if d.file == nil {
@@ -122,7 +115,7 @@ func (d *data) close() error {
 
 // openData reads the data file, restores the gateway's state from it, and
 // continues from its last time.
-func (s *Server) openData(path string) error {
+func (c *Core) openData(path string) error {
 	var last time.Time
 	fired := map[clock.Timer]int{} // number of changes since the latest snapshot, by key
 	var snapshot bool              // the previous record was a part of the snapshot
@@ -131,7 +124,7 @@ func (s *Server) openData(path string) error {
 			last = e.Now
 		}
 		if snapshot = e.Snapshot != nil || snapshot && e.Now.IsZero(); snapshot {
-			s.data.snapshot = end
+			c.data.snapshot = end
 		}
 		switch {
 		case e.Snapshot != nil:
@@ -139,20 +132,20 @@ func (s *Server) openData(path string) error {
 		case e.Commit != nil && e.Commit.Fired != nil:
 			fired[*e.Commit.Fired]++
 		}
-		return s.replay(e)
+		return c.replay(e)
 	})
 	if err != nil {
 		return err
 	}
-	s.clock.Drop(func(t clock.Timer) bool {
+	c.Clock.Drop(func(t clock.Timer) bool {
 		n := fired[t]
 		if n > 0 {
 			fired[t] = n - 1
 		}
 		return n > 0
 	})
-	if err = s.store.Check(last); err == nil {
-		err = s.resume(file, last)
+	if err = c.Store.Check(last); err == nil {
+		err = c.resume(file, last)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())
@@ -161,92 +154,91 @@ func (s *Server) openData(path string) error {
 }
 
 // replay applies one record.
-func (s *Server) replay(e entry) error {
+func (c *Core) replay(e entry) error {
 	switch {
 	case e.Snapshot != nil:
-		if err := s.accepts(*e.Snapshot); err != nil {
+		if err := c.accepts(*e.Snapshot); err != nil {
 			return err
 		}
-		return s.load(*e.Snapshot)
+		return c.load(*e.Snapshot)
 	case e.Commit != nil:
-		return s.replayCommit(*e.Commit, e.Deliveries)
+		return c.replayCommit(*e.Commit, e.Deliveries)
 	case e.Endpoints != nil:
 		if err := e.Endpoints.Check(); err != nil {
 			return err
 		}
-		s.sender.LoadEndpoints(*e.Endpoints)
+		c.Sender.LoadEndpoints(*e.Endpoints)
 	case e.Delivery != nil:
 		e.Deliveries = append(e.Deliveries, *e.Delivery)
 	}
-	if err := s.loadDeliveries(e.Deliveries); err != nil {
+	if err := c.loadDeliveries(e.Deliveries); err != nil {
 		return err
 	}
-	s.clock.Add(e.Timers...)
+	c.Clock.Add(e.Timers...)
 	return nil
 }
 
-func (s *Server) replayCommit(c store.Commit, deliveries []deliver.SavedDelivery) error {
-	if c.Reset {
-		if err := s.sender.Reset(c.Account); err != nil {
+func (c *Core) replayCommit(commit store.Commit, deliveries []deliver.SavedDelivery) error {
+	if commit.Reset {
+		if err := c.Sender.Reset(commit.Account); err != nil {
 			return err
 		}
 	}
-	c.Change.Expand()
-	if err := s.store.Replay(c); err != nil {
+	commit.Change.Expand()
+	if err := c.Store.Replay(commit); err != nil {
 		return err
 	}
-	if len(c.Change.Events) > 0 {
+	if len(commit.Change.Events) > 0 {
 		for _, d := range deliveries {
 			if err := d.Check(); err != nil {
 				return err
 			}
 		}
-		s.sender.LoadPosting(c.Account, c.Change.Events, deliveries)
+		c.Sender.LoadPosting(commit.Account, commit.Change.Events, deliveries)
 		return nil
 	}
-	return s.loadDeliveries(deliveries) // of an earlier release
+	return c.loadDeliveries(deliveries) // of an earlier release
 }
 
-func (s *Server) loadDeliveries(list []deliver.SavedDelivery) error {
+func (c *Core) loadDeliveries(list []deliver.SavedDelivery) error {
 	for _, d := range list {
 		if err := d.Check(); err != nil {
 			return err
 		}
-		s.sender.LoadDelivery(d)
+		c.Sender.LoadDelivery(d)
 	}
 	return nil
 }
 
 // resume continues from the last time in a file. A running clock continues
 // from its own start if that is later, because time has passed since.
-func (s *Server) resume(file *datafile.File[entry], last time.Time) error {
-	if s.settings.start.After(last) && s.settings.speed > 0 {
-		last = s.settings.start
+func (c *Core) resume(file *datafile.File[entry], last time.Time) error {
+	if c.Start.After(last) && c.Speed > 0 {
+		last = c.Start
 	}
-	s.clock.Resume(last)
-	s.data.rewrite = func() error { return s.rewriteData(file) }
+	c.Clock.Resume(last)
 	resumed, err := file.Resume()
 	if err == nil && !resumed {
-		err = s.rewriteData(file)
+		err = c.rewriteData(file)
 	}
-	s.data.file = file
+	c.data.file = file
 	return err
 }
 
 // rewriteData replaces the data file with a snapshot of the current state and
 // the records appended in the meantime. The state is copied atomically, and
 // written in the background.
-func (s *Server) rewriteData(file *datafile.File[entry]) error {
+func (c *Core) rewriteData(file *datafile.File[entry]) error {
 	size, err := file.Compact(func(mark func()) (iter.Seq[entry], error) {
-		snap, err := s.snapshotAt(mark)
+		snap, err := c.stateAt(mark)
 		return snap.entries(), err
 	})
 	if err != nil {
 		return err
 	}
-	s.data.mu.Lock()
-	defer s.data.mu.Unlock()
-	s.data.snapshot = size
+	c.data.mu.Lock()
+	defer c.data.mu.Unlock()
+	c.data.snapshot = size
 	return nil
 }
 
@@ -255,7 +247,7 @@ func (s *Server) rewriteData(file *datafile.File[entry]) error {
 const perRecord = 100
 
 // entries returns the snapshot as records of the data file.
-func (snap snapshot) entries() iter.Seq[entry] {
+func (snap Snapshot) entries() iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		timers, deliveries := snap.Clock.Timers, snap.Webhooks.Deliveries
 		snap.Clock.Timers, snap.Webhooks.Deliveries, snap.Webhooks.Held = nil, nil, nil
