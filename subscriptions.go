@@ -338,7 +338,7 @@ func (p SubscriptionParams) Warnings() []string {
 // SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}. It has the
 // fields that can be changed. Fields with their zero value are not sent.
 type SubscriptionUpdateParams struct {
-	Metadata         Opt[map[string]any] `json:"metadata,omitzero"` // [Set] replaces it, [Null] clears it
+	Metadata         Opt[map[string]any] `json:"metadata,omitzero"` // [Some] replaces it, [Clear] clears it
 	FailurePolicy    FailurePolicy       `json:"failure_policy,omitzero"`
 	RetryOffsetsDays []int               `json:"retry_offsets_days,omitzero"` // 1 to 10 values, each 1 to 30
 }

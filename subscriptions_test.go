@@ -82,11 +82,11 @@ func TestSubscriptionBodies(t *testing.T) {
 		"subscriptions/create_trial.request.json":         trialSubscription(),
 		"subscriptions/create_pix_automatic.request.json": pixAutomaticSubscription(),
 		"subscriptions/update.request.json": gateway.SubscriptionUpdateParams{
-			Metadata:         gateway.Set(map[string]any{"plan": "platinum"}),
+			Metadata:         gateway.Some(map[string]any{"plan": "platinum"}),
 			FailurePolicy:    gateway.ImmediateCancel,
 			RetryOffsetsDays: []int{1, 30},
 		},
-		"subscriptions/update_clear.request.json": gateway.SubscriptionUpdateParams{Metadata: gateway.Null[map[string]any]()},
+		"subscriptions/update_clear.request.json": gateway.SubscriptionUpdateParams{Metadata: gateway.Clear[map[string]any]()},
 		"subscriptions/cancel.request.json":       gateway.SubscriptionCancelParams{Reason: "moved abroad"},
 	} {
 		require.NoError(t, params.Validate(), file)
@@ -468,11 +468,11 @@ func TestSubscriptionsUpdate(t *testing.T) {
 	t.Parallel()
 	for file, params := range map[string]gateway.SubscriptionUpdateParams{
 		"subscriptions/update.request.json": {
-			Metadata:         gateway.Set(map[string]any{"plan": "platinum"}),
+			Metadata:         gateway.Some(map[string]any{"plan": "platinum"}),
 			FailurePolicy:    gateway.ImmediateCancel,
 			RetryOffsetsDays: []int{1, 30},
 		},
-		"subscriptions/update_clear.request.json": {Metadata: gateway.Null[map[string]any]()},
+		"subscriptions/update_clear.request.json": {Metadata: gateway.Clear[map[string]any]()},
 	} {
 		response := responseOf(t, http.StatusOK, "subscriptions/update.response.json")
 		client := clientFor(t, "PATCH "+subscriptionRoute, response)

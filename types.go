@@ -455,10 +455,10 @@ func (m *Metadata) UnmarshalJSON(b []byte) error {
 }
 
 // Opt is a request field with three distinct states: not sent, null, or a value,
-// which may be a zero value. The zero Opt is not sent; use [Set] and [Null] for
-// the other two.
+// which may be a zero value. The zero Opt is not sent; use [Some] and [Clear]
+// for the other two.
 //
-//	gateway.SubscriptionUpdateParams{Metadata: gateway.Null[map[string]any]()} // clears it
+//	gateway.SubscriptionUpdateParams{Metadata: gateway.Clear[map[string]any]()} // clears it
 type Opt[T any] struct {
 	value T
 	state optState
@@ -472,11 +472,11 @@ const (
 	optSet
 )
 
-// Set returns an Opt that sends v, even if v is the zero value of its type.
-func Set[T any](v T) Opt[T] { return Opt[T]{value: v, state: optSet} }
+// Some returns an Opt that sends v, even if v is the zero value of its type.
+func Some[T any](v T) Opt[T] { return Opt[T]{value: v, state: optSet} }
 
-// Null returns an Opt that sends null, which clears the field.
-func Null[T any]() Opt[T] { return Opt[T]{state: optNull} }
+// Clear returns an Opt that sends null, which clears the field.
+func Clear[T any]() Opt[T] { return Opt[T]{state: optNull} }
 
 // Get returns the value, and whether there is one: false for an Opt that is
 // absent or null.
@@ -512,14 +512,14 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a value or null. A field that is missing stays absent.
 func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	if string(bytes.TrimSpace(b)) == "null" {
-		*o = Null[T]()
+		*o = Clear[T]()
 		return nil
 	}
 	var v T
 	if err := jsonv2.Unmarshal(b, &v); err != nil {
 		return err
 	}
-	*o = Set(v)
+	*o = Some(v)
 	return nil
 }
 
