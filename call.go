@@ -175,17 +175,13 @@ func (r *request) encodeBody(params any) error {
 		}
 		r.body = body
 	}
-	rule := r.op.Rule
 	for _, f := range r.o.body {
 		r.splice(f.name, f.json)
-		if rule == nil {
-			rule = func(*spec.Object) {} // still finds duplicate fields
-		}
 	}
-	if rule == nil || r.body == nil {
+	if r.body == nil || r.op.Rule == nil && len(r.o.body) == 0 {
 		return nil
 	}
-	found, err := spec.Check(r.body, rule, r.client.variant)
+	found, err := spec.Check(r.body, r.op.Rule, r.client.variant)
 	if err != nil {
 		return fmt.Errorf("body: %w", err)
 	}

@@ -157,8 +157,8 @@
 // zero has its own meaning are of type [Opt]; use [Some] and [Clear].
 //
 // In a response, null and "" both decode to "". Enums are strings and keep
-// values that this version does not define; Known returns false for them.
-// Unknown fields are kept in Extra. A result encodes to the fields and values
+// values that this version does not define. Unknown fields are kept in Extra. A
+// result encodes to the fields and values
 // that the gateway sent, with two exceptions: absent, null and "" are
 // interchangeable, and a number sent as a string, or the reverse, gets the type
 // that the interface defines. Decode stored results with JSON v2

@@ -25,9 +25,6 @@ const (
 	CreditCard Method = "credit_card"
 )
 
-// Known reports whether the interface document defines m.
-func (m Method) Known() bool { return spec.Methods.Has(string(m)) }
-
 // TransactionStatus is a state of a transaction. A response may have a state
 // that this version does not define; it is kept unchanged.
 type TransactionStatus string
@@ -54,9 +51,6 @@ const (
 	TransactionPreChargedback  TransactionStatus = "pre_chargedback" // the payer will get the money back
 	TransactionWaitingPayment  TransactionStatus = "waiting_payment" // a Pix or a voucher that is not paid yet, where some accounts have it instead of pending
 )
-
-// Known reports whether this version defines s.
-func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Has(string(s)) }
 
 // Settled reports whether s is paid or captured. Use it to decide when to ship,
 // since a paid card transaction can have either status. It is false again after
@@ -383,9 +377,6 @@ const (
 	DeliveryInTransit DeliveryStatus = "in_transit"
 	DeliveryDelivered DeliveryStatus = "delivered"
 )
-
-// Known reports whether the interface document defines s.
-func (s DeliveryStatus) Known() bool { return spec.DeliveryStatuses.Has(string(s)) }
 
 // DeliveryParams is the body of PUT /v2/transactions/{id}/delivery. Fields that
 // are not sent keep their values; [Clear] clears them.

@@ -222,12 +222,6 @@ const (
 	GLC Currency = "GLC"
 )
 
-// Known reports whether the interface document defines c, for transactions or
-// for subscriptions and checkout links.
-func (c Currency) Known() bool {
-	return spec.Currencies.Has(string(c)) || spec.BillingCurrencies.Has(string(c))
-}
-
 // Country is an ISO 3166-1 code of a country that the gateway serves.
 type Country string
 
@@ -247,9 +241,6 @@ const (
 	Peru      Country = "PE"
 	Uruguay   Country = "UY"
 )
-
-// Known reports whether the interface document defines c.
-func (c Country) Known() bool { return spec.Countries.Has(string(c)) }
 
 // DocumentType is the kind of a personal or company document.
 type DocumentType string
@@ -281,9 +272,6 @@ const (
 	CEDULA DocumentType = "CEDULA"
 	NIN    DocumentType = "NIN"
 )
-
-// Known reports whether a buyer or a customer may have a document of type t.
-func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(string(t)) }
 
 // Document identifies a person or a company. Type and Number are required. It
 // prints with the number masked.
@@ -404,15 +392,6 @@ func FormatAmount(amount int64, currency Currency) string {
 // for any other resource it is an object. It is nullable; the zero Metadata is
 // null.
 type Metadata struct{ raw string }
-
-// MetadataText returns the Metadata for the string s.
-func MetadataText(s string) Metadata {
-	raw, err := json.Marshal(s)
-	if err != nil { // a string always encodes
-		return Metadata{}
-	}
-	return Metadata{raw: string(raw)}
-}
 
 // IsZero reports whether there is no metadata.
 func (m Metadata) IsZero() bool { return m.raw == "" || m.raw == "null" }
