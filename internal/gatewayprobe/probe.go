@@ -28,7 +28,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/gateway-go/gateway/internal/profile"
 )
 
