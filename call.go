@@ -119,7 +119,21 @@ func (c *Client) newRequest(op *spec.Operation, opts []RequestOption) (*request,
 		named.Name = r.o.operation.Name
 		r.op = &named
 	}
-	return r, nil
+	return r, misuse(r.op, r.repeat(r.o.earlier))
+}
+
+// repeat makes the call one with the idempotency key of an earlier one.
+func (r *request) repeat(earlier *OutcomeError) error {
+	switch {
+	case earlier == nil:
+		return nil
+	case earlier.Op != r.op.Name:
+		return fmt.Errorf("RepeatOf: the error is that of %s", earlier.Op)
+	case r.o.idempotencyKey != "" && r.o.idempotencyKey != earlier.IdempotencyKey:
+		return errors.New("RepeatOf: the IdempotencyKey is not that of the earlier call")
+	}
+	r.o.idempotencyKey = earlier.IdempotencyKey
+	return nil
 }
 
 // encode sets the query or the body from params, and checks it.
@@ -161,17 +175,13 @@ func (r *request) encodeBody(params any) error {
 		}
 		r.body = body
 	}
-	rule := r.op.Rule
 	for _, f := range r.o.body {
 		r.splice(f.name, f.json)
-		if rule == nil {
-			rule = func(*spec.Object) {} // still finds duplicate fields
-		}
 	}
-	if rule == nil || r.body == nil {
+	if r.body == nil || r.op.Rule == nil && len(r.o.body) == 0 {
 		return nil
 	}
-	found, err := spec.Check(r.body, rule, r.client.variant)
+	found, err := spec.Check(r.body, r.op.Rule, r.client.variant)
 	if err != nil {
 		return fmt.Errorf("body: %w", err)
 	}
@@ -204,6 +214,9 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 	if err := r.useKey(s.idempotencyKeys); err != nil {
 		return nil, err
 	}
+	if r.o.earlier != nil && r.class == spec.Unsafe {
+		return nil, misuse(r.op, errors.New("RepeatOf: a repeat of this call may be applied twice: wait a few minutes and read the resource"))
+	}
 	r.transport = transport.Request{
 		Operation:      transport.Operation(r.operation()),
 		Class:          r.class,
@@ -213,7 +226,7 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 		Credential:     r,
 		MaxAttempts:    cmp.Or(r.o.maxAttempts, s.maxAttempts),
 		AttemptTimeout: cmp.Or(r.o.attemptTimeout, s.attemptTimeout),
-		RepeatOf:       r.o.repeatOf,
+		RepeatOf:       r.o.firstSent,
 	}
 	return r.client.engine.Do(ctx, &r.transport), nil
 }

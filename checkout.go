@@ -20,9 +20,6 @@ const (
 	DigitalItem  ItemType = "digital"
 )
 
-// Known reports whether this version defines t.
-func (t ItemType) Known() bool { return spec.ItemTypes.Has(string(t)) }
-
 // LinkStatus is a state of a checkout link.
 type LinkStatus string
 
@@ -33,9 +30,6 @@ const (
 	LinkExpired   LinkStatus = "expired"
 	LinkInactive  LinkStatus = "inactive"
 )
-
-// Known reports whether this version defines s.
-func (s LinkStatus) Known() bool { return spec.LinkStatuses.Has(string(s)) }
 
 // SessionStatus is a state of a checkout session.
 type SessionStatus string
@@ -48,9 +42,6 @@ const (
 	SessionCompleted  SessionStatus = "completed"  // it was paid
 	SessionExpired    SessionStatus = "expired"
 )
-
-// Known reports whether this version defines s.
-func (s SessionStatus) Known() bool { return spec.SessionStatuses.Has(string(s)) }
 
 // CheckoutLink is a new link to a payment page that the gateway hosts.
 type CheckoutLink struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 var sessionToken = gateway.NewSecret("cst_5b3d9f7e1a2c4680")
@@ -151,19 +152,19 @@ func TestCheckoutLinkSlug(t *testing.T) {
 
 func TestCheckoutEnums(t *testing.T) {
 	t.Parallel()
-	assert.True(t, gateway.PhysicalItem.Known())
-	assert.True(t, gateway.DigitalItem.Known())
-	assert.False(t, gateway.ItemType("service").Known())
+	assert.True(t, spec.ItemTypes.Has(string(gateway.PhysicalItem)))
+	assert.True(t, spec.ItemTypes.Has(string(gateway.DigitalItem)))
+	assert.False(t, spec.ItemTypes.Has("service"))
 	for _, s := range []gateway.LinkStatus{gateway.LinkActive, gateway.LinkExhausted, gateway.LinkExpired, gateway.LinkInactive} {
-		assert.True(t, s.Known(), s)
+		assert.True(t, spec.LinkStatuses.Has(string(s)), s)
 	}
-	assert.False(t, gateway.LinkStatus("paused").Known())
+	assert.False(t, spec.LinkStatuses.Has("paused"))
 	for _, s := range []gateway.SessionStatus{
 		gateway.SessionOpen, gateway.SessionReady, gateway.SessionProcessing, gateway.SessionCompleted, gateway.SessionExpired,
 	} {
-		assert.True(t, s.Known(), s)
+		assert.True(t, spec.SessionStatuses.Has(string(s)), s)
 	}
-	assert.False(t, gateway.SessionStatus("lost").Known())
+	assert.False(t, spec.SessionStatuses.Has("lost"))
 }
 
 const (

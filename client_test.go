@@ -257,7 +257,7 @@ func TestTheCallersHTTPClientIsNotChanged(t *testing.T) {
 	mine := &http.Client{Transport: pool}
 	client, err := gateway.New(baseURL, gateway.BearerToken(testKey), gateway.WithHTTPClient(mine))
 	require.NoError(t, err)
-	_, err = client.Transactions.Get(t.Context(), orderID, gateway.NoRetry())
+	_, err = client.Transactions.Get(t.Context(), orderID, gateway.MaxAttempts(1))
 	require.Error(t, err)
 	client.CloseIdleConnections()
 	assert.False(t, pool.closed)
@@ -278,7 +278,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		s := play(reply(status, "", "Location", "https://evil.example/v2/transactions"))
-		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.NoRetry())
+		_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.MaxAttempts(1))
 		var e *gateway.Error
 		require.ErrorAs(t, err, &e)
 		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, "what redirects may have passed the request on")

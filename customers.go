@@ -20,9 +20,6 @@ type CustomerStatus string
 // CustomerActive is the state of a new customer.
 const CustomerActive CustomerStatus = "active"
 
-// Known reports whether this version defines s.
-func (s CustomerStatus) Known() bool { return spec.CustomerStatuses.Has(string(s)) }
-
 // CustomerParams is the body of POST /v2/customers. Fields with their zero value
 // are not sent.
 type CustomerParams struct {

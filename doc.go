@@ -91,10 +91,10 @@
 // named it, the id of the resource. Never send the write again with a new
 // reference: that is how buyers are charged twice. Instead:
 //
-//   - Repeat the call with the same ExternalRef or IdempotencyKey and with
-//     [RepeatOf], so that it is applied only once and returns the first
-//     resource. If the client generated the reference or key, the OutcomeError
-//     has it.
+//   - Repeat the call with the same params and [RepeatOf], which takes the error,
+//     so that it is applied only once and returns the first resource. The repeat
+//     has the same reference or key, even if the client generated it. In another
+//     process pass the stored reference and [FirstSent].
 //   - Look the resource up with [TransactionsService.FindByExternalRef], or
 //     with Get if you have an id. For a refund, read the transaction and compare
 //     its RefundedAmount with the amount before the refund.
@@ -123,7 +123,7 @@
 // that was certainly not applied. Any other write that may have been applied,
 // such as a refund or a cancellation, is retried only with an idempotency key. By
 // default a call makes up to three attempts, with exponential backoff, and
-// respects Retry-After. [NoRetry], [MaxAttempts] and [AttemptTimeout] change this
+// respects Retry-After. [MaxAttempts] and [AttemptTimeout] change this
 // for one call.
 //
 // Choose the reference yourself and store it with the order before the first
@@ -154,11 +154,11 @@
 // # Values
 //
 // Request fields with their zero value are not sent. Fields for which null or
-// zero has its own meaning are of type [Opt]; use [Set] and [Null].
+// zero has its own meaning are of type [Opt]; use [Some] and [Clear].
 //
 // In a response, null and "" both decode to "". Enums are strings and keep
-// values that this version does not define; Known returns false for them.
-// Unknown fields are kept in Extra. A result encodes to the fields and values
+// values that this version does not define. Unknown fields are kept in Extra. A
+// result encodes to the fields and values
 // that the gateway sent, with two exceptions: absent, null and "" are
 // interchangeable, and a number sent as a string, or the reverse, gets the type
 // that the interface defines. Decode stored results with JSON v2

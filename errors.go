@@ -229,11 +229,11 @@ func formatError(f fmt.State, verb rune, text string) {
 // for a reason that the first request may have caused. Repeating the write with
 // another reference may pay twice. Instead:
 //
-//   - Repeat a create with the same reference and with [RepeatOf], or look a
-//     transaction up by its Reference with
-//     [TransactionsService.FindByExternalRef].
+//   - Repeat a create with the same params and [RepeatOf], or in another process
+//     with the same reference and [FirstSent]; or look a transaction up by its
+//     Reference with [TransactionsService.FindByExternalRef].
 //   - If the client uses [WithIdempotencyKeys], repeat a POST or PUT on v2
-//     with the same IdempotencyKey and params.
+//     with the same params and [RepeatOf], or with the same IdempotencyKey.
 //   - After any other write, wait a few minutes, because it may still be
 //     applied. Then read the resource and check whether it changed.
 //
@@ -241,11 +241,12 @@ func formatError(f fmt.State, verb rune, text string) {
 // [*Error] with the gateway's response.
 type OutcomeError struct {
 	Op             string
-	Reference      string // the reference that was sent, even if it was generated
-	IdempotencyKey string // the key that was sent in the header, even if it was generated; "" for none
-	ResourceID     string // of the resource that a response named, which may be an older one with the same reference
-	ResourceStatus string // the status of that resource
-	Err            error  // an *Error
+	Reference      string    // the reference that was sent, even if it was generated
+	IdempotencyKey string    // the key that was sent in the header, even if it was generated; "" for none
+	ResourceID     string    // of the resource that a response named, which may be an older one with the same reference
+	ResourceStatus string    // the status of that resource
+	Sent           time.Time // when the write was first sent, by this machine's clock: see FirstSent
+	Err            error     // an *Error
 }
 
 // Error returns a one-line message with the operation and the reason.
@@ -356,7 +357,7 @@ func (r *request) inconclusive(res *transport.Result, e *Error) error {
 		return e
 	}
 	e.unknown = true
-	o := &OutcomeError{Op: e.Op, Reference: e.Reference, IdempotencyKey: r.key, ResourceID: e.ResourceID, Err: e}
+	o := &OutcomeError{Op: e.Op, Reference: e.Reference, IdempotencyKey: r.key, ResourceID: e.ResourceID, Sent: res.Started, Err: e}
 	if isSuccess(res.Status) {
 		o.ResourceID, o.ResourceStatus = wire.ExtractIdentity(res.Body)
 	}

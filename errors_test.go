@@ -81,7 +81,7 @@ func TestGoldenErrors(t *testing.T) {
 		status, err := strconv.Atoi(parts[len(parts)-1])
 		require.NoError(t, err)
 		s := play(reply(status, body, "X-Request-Id", "r-5", "Set-Cookie", "session=1", "Server", "edge"))
-		_, err = clientOf(t, s).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Full: true}, gateway.NoRetry())
+		_, err = clientOf(t, s).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Full: true}, gateway.MaxAttempts(1))
 		var e *gateway.Error
 		require.ErrorAs(t, err, &e, entry.Name())
 		assert.Equal(t, "transactions.refund", e.Op)
@@ -150,7 +150,7 @@ func TestMalformedErrorBodies(t *testing.T) {
 		`<html><body>no title</body></html>`:                                                         {},
 	} {
 		s := play(reply(422, body))
-		_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.NoRetry())
+		_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.MaxAttempts(1))
 		var e *gateway.Error
 		require.ErrorAs(t, err, &e, body)
 		const foreign = "the response does not have the format of the gateway (application/json), so it may come from a proxy"
@@ -216,7 +216,7 @@ func TestSuccessFalse(t *testing.T) {
 func TestErrorsWithoutAResponse(t *testing.T) {
 	t.Parallel()
 	s := play(fail(errDial))
-	_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.NoRetry())
+	_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.MaxAttempts(1))
 	assert.Equal(t, "gateway: transactions.get: dial tcp: connection refused", err.Error())
 	assert.Equal(t, []string{"not sent"}, kinds(err))
 }
@@ -225,7 +225,7 @@ func TestErrorsWithoutAResponse(t *testing.T) {
 func TestErrorsContainNoURLs(t *testing.T) {
 	t.Parallel()
 	s := play(fail(fmt.Errorf("proxy: %w", errReset)))
-	_, err := clientOf(t, s).Transactions.List(t.Context(), gateway.TransactionListParams{Email: "maria@example.com"}, gateway.NoRetry())
+	_, err := clientOf(t, s).Transactions.List(t.Context(), gateway.TransactionListParams{Email: "maria@example.com"}, gateway.MaxAttempts(1))
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), "maria")
 	assert.NotContains(t, err.Error(), "https://")

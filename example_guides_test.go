@@ -107,9 +107,44 @@ func ExampleTransactionsService_Create_voucher() {
 	// 47 digits, until 2027-01-07
 }
 
+// The response to a create is lost, and its retries fail.
+func ExampleRepeatOf() {
+	gw, client := mock()
+	ctx := context.Background()
+	lost, failed := mockserver.LoseResponse().Times(1), mockserver.Status(503).Times(2) // three attempts
+	if err := gw.Faults.Add(lost.On("transactions.create"), failed.On("transactions.create")); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	order := gateway.TransactionParams{
+		ExternalRef: "order-17",
+		Amount:      4990,
+		Method:      gateway.Pix,
+		Buyer: gateway.BuyerParams{
+			Name: "Ana Souza", Email: "ana@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
+		Products: []gateway.Product{{Name: "Mug", Price: 4990, Tangible: true}},
+	}
+	var response gateway.Response
+	tx, err := client.Transactions.Create(ctx, order)
+	if errors.Is(err, gateway.ErrOutcomeUnknown) { // repeat it now and, if the error is the same, later
+		tx, err = client.Transactions.Create(ctx, order, gateway.RepeatOf(err), gateway.ResponseInto(&response))
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(tx.Status, "recovered:", response.Recovered)
+
+	// Output:
+	// pending recovered: true
+}
+
 // A process died after it sent a create. Another process finds the order still
 // open.
-func ExampleRepeatOf() {
+func ExampleFirstSent() {
 	_, client := mock()
 	ctx := context.Background()
 	charge(ctx, client, "order-17") // what the first process sent; it never read the response
@@ -125,7 +160,7 @@ func ExampleRepeatOf() {
 			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
 		},
 		Products: []gateway.Product{{Name: "Mug", Price: 4990, Tangible: true}},
-	}, gateway.RepeatOf(firstSent), gateway.ResponseInto(&response))
+	}, gateway.FirstSent(firstSent), gateway.ResponseInto(&response))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -217,7 +217,7 @@ func ExampleSubscriptionsService_Update() {
 	id := newSubscription(ctx, client, "order-17").ID
 
 	sub, err := client.Subscriptions.Update(ctx, id, gateway.SubscriptionUpdateParams{
-		Metadata:         gateway.Set(map[string]any{"plan": "platinum"}),
+		Metadata:         gateway.Some(map[string]any{"plan": "platinum"}),
 		RetryOffsetsDays: []int{1, 3, 7},
 	})
 	if err != nil {
@@ -228,7 +228,7 @@ func ExampleSubscriptionsService_Update() {
 
 	// Null clears a field. Fields that are not set stay unchanged.
 	sub, err = client.Subscriptions.Update(ctx, id, gateway.SubscriptionUpdateParams{
-		Metadata: gateway.Null[map[string]any](),
+		Metadata: gateway.Clear[map[string]any](),
 	})
 	if err != nil {
 		fmt.Println(err)

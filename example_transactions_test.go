@@ -256,7 +256,7 @@ func ExampleTransactionsService_UpdateDelivery() {
 
 	delivery, err := client.Transactions.UpdateDelivery(ctx, id, gateway.DeliveryParams{
 		TrackingCode:    "BR123456789",
-		TrackingCompany: gateway.Set("Correios"),
+		TrackingCompany: gateway.Some("Correios"),
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -302,9 +302,8 @@ func ExampleTransactionsService_Wait() {
 	ctx := context.Background()
 	id := paid(ctx, gw, client, "order-17").ID
 
-	// With nil, Wait returns when the transaction is settled, partially refunded
-	// or final.
-	tx, err := client.Transactions.Wait(ctx, id, nil, gateway.WaitOptions{})
+	// Wait returns when the transaction is settled, partially refunded or final.
+	tx, err := client.Transactions.Wait(ctx, id)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -313,6 +312,26 @@ func ExampleTransactionsService_Wait() {
 
 	// Output:
 	// paid ship: true
+}
+
+func ExampleTransactionsService_WaitUntil() {
+	gw, client := mock()
+	ctx := context.Background()
+	id := paid(ctx, gw, client, "order-17").ID
+	if _, err := client.Transactions.Refund(ctx, id, gateway.RefundParams{Full: true}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	tx, err := client.Transactions.WaitUntil(ctx, id, func(t *gateway.Transaction) bool { return t.RefundedAmount == t.PaidAmount })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(tx.Status)
+
+	// Output:
+	// refunded
 }
 
 func ExampleTransactionsService_FindByExternalRef() {

@@ -1,6 +1,16 @@
 package gateway
 
-import jsonv2 "github.com/go-json-experiment/json"
+import (
+	"strconv"
+
+	jsonv2 "github.com/go-json-experiment/json"
+)
+
+// NewClientSecret returns the ClientSecret that holds text.
+func NewClientSecret(text string) ClientSecret { return ClientSecret{hide(text)} }
+
+// MetadataText returns the Metadata for the string s.
+func MetadataText(s string) Metadata { return Metadata{raw: strconv.Quote(s)} }
 
 // WithJitter replaces the random part of the waits, so that they are
 // predictable.

@@ -247,7 +247,7 @@ func (c serviceCall) testUnreadableResponse(t *testing.T) {
 		`{"success":true,"data":{}}`, `{"success":true,"data":[]}`,
 	} {
 		e := &files.Exchange{Status: c.status, Body: []byte(body)}
-		_, err := c.run(t.Context(), clientOver(t, e.Respond), gateway.NoRetry())
+		_, err := c.run(t.Context(), clientOver(t, e.Respond), gateway.MaxAttempts(1))
 		require.Error(t, err, body)
 		assert.Equal(t, c.class != "safe", errors.Is(err, gateway.ErrOutcomeUnknown), body)
 		if outcome, ok := errors.AsType[*gateway.OutcomeError](err); ok && strings.Contains(body, "r-1") {

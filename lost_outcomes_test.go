@@ -333,7 +333,7 @@ func TestAReplayDoesNotHideThatARequestWasSent(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	_, err = client.Transactions.Get(t.Context(), orderID)
 	require.NoError(t, err)
-	_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 500}, gateway.NoRetry())
+	_, err = client.Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 500}, gateway.MaxAttempts(1))
 	assert.Equal(t, []string{"unknown"}, kinds(err), "%v", err)
 }
 
@@ -344,11 +344,11 @@ func TestARejectedReplayLeavesTheOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(context.Context, *gateway.Client) error{
 		"with a body": func(ctx context.Context, client *gateway.Client) error {
-			_, err := client.Transactions.Refund(ctx, orderID, gateway.RefundParams{Amount: 500}, gateway.NoRetry())
+			_, err := client.Transactions.Refund(ctx, orderID, gateway.RefundParams{Amount: 500}, gateway.MaxAttempts(1))
 			return err
 		},
 		"without a body": func(ctx context.Context, client *gateway.Client) error {
-			_, err := client.Transfers.Cancel(ctx, orderID, gateway.TransferCancelParams{}, gateway.NoRetry())
+			_, err := client.Transfers.Cancel(ctx, orderID, gateway.TransferCancelParams{}, gateway.MaxAttempts(1))
 			return err
 		},
 	} {
@@ -539,7 +539,7 @@ func TestARepeatOfALostCallBehavesLikeItsSecondAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		item := transactionJSON(orderID, "order-1001", 15990)
-		repeat := gateway.RepeatOf(time.Now().Add(-time.Hour))
+		repeat := gateway.FirstSent(time.Now().Add(-time.Hour))
 		for _, rejection := range []roundTrip{reply(409, problem(409)), reply(422, `{"code":"TOKEN_ALREADY_USED"}`)} {
 			s := play(rejection, reply(200, fmt.Sprintf(`{"success":true,"data":[%s]}`, item)), reply(200, fmt.Sprintf(`{"success":true,"data":%s}`, item)))
 			var resp gateway.Response
@@ -549,12 +549,12 @@ func TestARepeatOfALostCallBehavesLikeItsSecondAttempt(t *testing.T) {
 			assert.True(t, resp.Recovered)
 		}
 		for _, rejection := range []roundTrip{reply(401, problem(401)), reply(409, problem(409)), reply(422, problem(422)), reply(429, problem(429)), fail(errReset)} {
-			_, err := clientOf(t, play(rejection)).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 5}, repeat, gateway.NoRetry())
+			_, err := clientOf(t, play(rejection)).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Amount: 5}, repeat, gateway.MaxAttempts(1))
 			assert.Equal(t, []string{"unknown"}, kinds(err))
 		}
 		_, err := clientOf(t, play(reply(404, problem(404)))).Transactions.Get(t.Context(), orderID, repeat)
 		require.ErrorIs(t, err, gateway.ErrNotFound, "a read has no outcome")
-		_, err = clientOf(t, play()).Transactions.Create(t.Context(), pixOrder(), gateway.RepeatOf(time.Time{}))
+		_, err = clientOf(t, play()).Transactions.Create(t.Context(), pixOrder(), gateway.FirstSent(time.Time{}))
 		require.ErrorIs(t, err, gateway.ErrValidation)
 	})
 }
@@ -572,13 +572,13 @@ func TestARepeatThatIsNotSentDecidesNothing(t *testing.T) {
 
 	order.Token = "" // a token is not stored
 	var resp gateway.Response
-	again, err := client.Transactions.Create(t.Context(), order, gateway.RepeatOf(time.Now()), gateway.ResponseInto(&resp))
+	again, err := client.Transactions.Create(t.Context(), order, gateway.FirstSent(time.Now()), gateway.ResponseInto(&resp))
 	require.NoError(t, err)
 	assert.Equal(t, first.ID, again.ID)
 	assert.True(t, resp.Recovered)
 
 	order.ExternalRef = "order-2"
-	_, err = client.Transactions.Create(t.Context(), order, gateway.RepeatOf(time.Now()), gateway.ResponseInto(&resp))
+	_, err = client.Transactions.Create(t.Context(), order, gateway.FirstSent(time.Now()), gateway.ResponseInto(&resp))
 	assert.Equal(t, []string{"unknown"}, kinds(err))
 	require.EqualError(t, err, "gateway: transactions.create: the outcome is unknown: the repeat is invalid and was not sent: "+
 		"token is required: no resource with the reference was found (1 checked) [reference order-2]")
@@ -589,7 +589,7 @@ func TestARepeatThatIsNotSentDecidesNothing(t *testing.T) {
 	require.NotErrorIs(t, e, gateway.ErrNotSent, "the first call was sent")
 
 	order.Metadata = "\xff"
-	_, err = client.Transactions.Create(t.Context(), order, gateway.RepeatOf(time.Now()))
+	_, err = client.Transactions.Create(t.Context(), order, gateway.FirstSent(time.Now()))
 	assert.Equal(t, []string{"unknown"}, kinds(err))
 	require.ErrorContains(t, err, "invalid UTF-8")
 	order.Metadata = ""
@@ -597,9 +597,9 @@ func TestARepeatThatIsNotSentDecidesNothing(t *testing.T) {
 	order.ExternalRef = ""
 	_, err = client.Transactions.Create(t.Context(), order)
 	require.ErrorIs(t, err, gateway.ErrValidation, "this is no repeat")
-	_, err = client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{IdempotencyKey: "club-1"}, gateway.RepeatOf(time.Now()))
+	_, err = client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{IdempotencyKey: "club-1"}, gateway.FirstSent(time.Now()))
 	assert.Equal(t, []string{"unknown"}, kinds(err))
-	_, err = client.Transactions.Create(t.Context(), pixCharge("order-3"), gateway.RepeatOf(time.Now()), gateway.BodyField("amount", func() {}))
+	_, err = client.Transactions.Create(t.Context(), pixCharge("order-3"), gateway.FirstSent(time.Now()), gateway.BodyField("amount", func() {}))
 	assert.Equal(t, []string{"validation"}, kinds(err), "an invalid option")
 	assert.Len(t, gw.Requests.Find("transactions.create"), 1)
 }
@@ -610,35 +610,35 @@ func TestTheReasonFollowsTheDetail(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	require.NoError(t, gw.Faults.Add(mockserver.Status(422).On("transactions.create")))
-	_, err := gw.Client().Transactions.Create(t.Context(), pixCharge("order-1"), gateway.RepeatOf(time.Now()))
+	_, err := gw.Client().Transactions.Create(t.Context(), pixCharge("order-1"), gateway.FirstSent(time.Now()))
 	require.ErrorContains(t, err, "The mock gateway has injected this error: no resource with the reference was found (0 checked)")
 }
 
-// TestRepeatOfNeedsAReference: with a generated one, the repeat would be a second
+// TestARepeatNeedsAReference: with a generated one, the repeat would be a second
 // charge.
-func TestRepeatOfNeedsAReference(t *testing.T) {
+func TestARepeatNeedsAReference(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
-	client, repeat := gw.Client(), gateway.RepeatOf(time.Now())
+	client, repeat := gw.Client(), gateway.FirstSent(time.Now())
 	_, err := client.Transactions.Create(t.Context(), pixCharge(""), repeat)
-	require.EqualError(t, err, "gateway: transactions.create: invalid request: external_ref is required with RepeatOf: pass the reference of the earlier call")
+	require.EqualError(t, err, "gateway: transactions.create: invalid request: external_ref is required for a repeat: pass the reference of the earlier call")
 	invalid, ok := errors.AsType[*gateway.ValidationError](err)
 	require.True(t, ok)
 	assert.Equal(t, "required", invalid.Fields[0].Code)
 	_, err = client.Transactions.Create(t.Context(), pixCharge(""), repeat, gateway.IdempotencyKey("order-1"))
 	require.ErrorIs(t, err, gateway.ErrValidation, "the first body had another reference")
 	_, err = client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"}, repeat)
-	require.ErrorContains(t, err, "externalRef is required with RepeatOf")
+	require.ErrorContains(t, err, "externalRef is required for a repeat")
 	_, err = client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{}, repeat)
-	require.ErrorContains(t, err, "idempotency_key is required with RepeatOf")
+	require.ErrorContains(t, err, "idempotency_key is required for a repeat")
 	_, err = client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"}, repeat, gateway.IdempotencyKey("customer-1"))
 	require.NoError(t, err)
 	assert.Len(t, gw.Requests.Find(""), 1)
 }
 
-// TestRepeatOfAnOldCallOnABusyAccount: the 409 names no id, and more
+// TestARepeatOfAnOldCallOnABusyAccount: the 409 names no id, and more
 // transactions have been created since than a search reads.
-func TestRepeatOfAnOldCallOnABusyAccount(t *testing.T) {
+func TestARepeatOfAnOldCallOnABusyAccount(t *testing.T) {
 	t.Parallel()
 	sent := time.Now().Add(-3 * time.Hour)
 	gw := mockserver.Run(t, mockserver.WithStart(sent), mockserver.WithDialect(mockserver.Live))
@@ -652,8 +652,88 @@ func TestRepeatOfAnOldCallOnABusyAccount(t *testing.T) {
 	}
 
 	var resp gateway.Response
-	again, err := client.Transactions.Create(t.Context(), pixCharge("order-1"), gateway.RepeatOf(sent), gateway.ResponseInto(&resp))
+	again, err := client.Transactions.Create(t.Context(), pixCharge("order-1"), gateway.FirstSent(sent), gateway.ResponseInto(&resp))
 	require.NoError(t, err)
 	assert.Equal(t, first.ID, again.ID)
 	assert.True(t, resp.Recovered)
+}
+
+// TestRepeatOfTakesTheErrorOfTheEarlierCall: the repeat has the reference or the key
+// of the earlier call, even if the client generated it.
+func TestRepeatOfTakesTheErrorOfTheEarlierCall(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client(gateway.WithMaxAttempts(1))
+	lose := func(operation string) {
+		t.Helper()
+		require.NoError(t, gw.Faults.Add(mockserver.LoseResponse().On(operation).Times(1)))
+	}
+
+	lose("transactions.create")
+	before := time.Now()
+	_, lost := client.Transactions.Create(t.Context(), pixCharge(""))
+	first, ok := errors.AsType[*gateway.OutcomeError](lost)
+	require.True(t, ok, "%v", lost)
+	assert.WithinRange(t, first.Sent, before, time.Now())
+	var resp gateway.Response
+	tx, err := client.Transactions.Create(t.Context(), pixCharge(""), gateway.RepeatOf(lost), gateway.ResponseInto(&resp))
+	require.NoError(t, err)
+	assert.Equal(t, first.Reference, tx.ExternalRef)
+	assert.True(t, resp.Recovered)
+	assert.Equal(t, first.Reference, resp.Reference)
+
+	require.NoError(t, gw.Faults.Add(mockserver.Status(500).On("transactions.create").Times(1)))
+	_, again := client.Transactions.Create(t.Context(), pixCharge(""), gateway.RepeatOf(lost))
+	second, ok := errors.AsType[*gateway.OutcomeError](again)
+	require.True(t, ok, "%v", again)
+	assert.Equal(t, first.Sent, second.Sent, "the time of the first call")
+	assert.Equal(t, first.Reference, second.Reference)
+
+	_, err = client.Transactions.Create(t.Context(), pixCharge("order-2"), gateway.RepeatOf(lost))
+	require.EqualError(t, err, "gateway: transactions.create: invalid request: external_ref must be that of the earlier call")
+	_, err = client.Transactions.Create(t.Context(), pixCharge(""), gateway.RepeatOf(lost), gateway.BodyField("external_ref", nil))
+	require.ErrorContains(t, err, "external_ref must be that of the earlier call")
+	_, err = client.Transactions.Create(t.Context(), pixCharge(""), gateway.RepeatOf(lost), gateway.IdempotencyKey("k"))
+	require.ErrorContains(t, err, "the IdempotencyKey is not that of the earlier call")
+	_, err = client.Transfers.Create(t.Context(), gateway.TransferParams{}, gateway.RepeatOf(lost))
+	require.ErrorContains(t, err, "RepeatOf: the error is that of transactions.create")
+	for _, definite := range []error{nil, gateway.ErrNotSent, &gateway.Error{}, &gateway.OutcomeError{}} {
+		_, err = client.Transactions.Create(t.Context(), pixCharge("order-1"), gateway.RepeatOf(definite))
+		require.EqualError(t, err, "gateway: transactions.create: RepeatOf needs the error of the earlier call, which must match ErrOutcomeUnknown")
+	}
+	assert.Len(t, gw.Requests.Find("transactions.create"), 3)
+
+	require.NoError(t, gw.Transactions.Pay(tx.ID))
+	lose("transactions.refund")
+	_, lost = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: 100})
+	_, err = client.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: 100}, gateway.RepeatOf(lost))
+	require.ErrorContains(t, err, "a repeat of this call may be applied twice")
+	require.ErrorIs(t, err, gateway.ErrValidation)
+	assert.Len(t, gw.Requests.Find("transactions.refund"), 1)
+
+	s := play(fail(errReset), reply(200, `{"success":true,"data":{"amount_refunded":200}}`))
+	keyed := clientOf(t, s, gateway.WithMaxAttempts(1), gateway.WithIdempotencyKeys())
+	_, lost = keyed.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: 200})
+	require.ErrorIs(t, lost, gateway.ErrOutcomeUnknown)
+	_, err = keyed.Transactions.Refund(t.Context(), tx.ID, gateway.RefundParams{Amount: 200}, gateway.RepeatOf(lost))
+	require.NoError(t, err)
+	assert.NotEmpty(t, s.requests[0].Header.Get("Idempotency-Key"))
+	assert.Equal(t, s.requests[0].Header.Get("Idempotency-Key"), s.requests[1].Header.Get("Idempotency-Key"))
+}
+
+// TestARepeatOfACallWithoutAReference: a new reference would be a second charge.
+func TestARepeatOfACallWithoutAReference(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	client := gw.Client(gateway.WithMaxAttempts(1), gateway.WithAutoReference(false))
+	require.NoError(t, gw.Faults.Add(mockserver.LoseResponse().On("transactions.create").Times(1)))
+	_, lost := client.Transactions.Create(t.Context(), pixCharge(""))
+	require.ErrorIs(t, lost, gateway.ErrOutcomeUnknown)
+	for _, reference := range []string{"", "order-1"} {
+		for _, client := range []*gateway.Client{client, gw.Client()} {
+			_, err := client.Transactions.Create(t.Context(), pixCharge(reference), gateway.RepeatOf(lost))
+			require.ErrorIs(t, err, gateway.ErrValidation)
+		}
+	}
+	assert.Len(t, gw.Requests.Find("transactions.create"), 1)
 }

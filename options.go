@@ -194,7 +194,8 @@ type callOptions struct {
 	credential     *Credential
 	operation      transport.Operation
 	idempotencyKey string
-	repeatOf       time.Time
+	firstSent      time.Time     // of an earlier call that this one repeats; zero for none
+	earlier        *OutcomeError // of the earlier call; nil if only its time is known
 }
 
 type bodyField struct {
@@ -215,10 +216,7 @@ func ResponseInto(r *Response) RequestOption {
 	}
 }
 
-// NoRetry limits this call to one attempt.
-func NoRetry() RequestOption { return MaxAttempts(1) }
-
-// MaxAttempts sets how many requests this call may make.
+// MaxAttempts sets how many requests this call may make: 1 for no retries.
 func MaxAttempts(n int) RequestOption {
 	return func(o *callOptions) error {
 		o.maxAttempts = n
@@ -258,10 +256,13 @@ func IdempotencyKey(key string) RequestOption {
 	}
 }
 
-// RepeatOf marks this call as a repeat of an earlier one with the same reference
-// or [IdempotencyKey], made for example by a process that died before it read
-// the response. sent is when the earlier call was first sent, by this machine's
-// clock.
+// RepeatOf marks this call as a repeat of the one that returned err, which must
+// match [ErrOutcomeUnknown]. The call must be the same, with the same params. Its
+// reference and its [IdempotencyKey] are those of the earlier call, even if the
+// client generated them; with another one, or after an error of another method,
+// the call is rejected. So is a repeat that might be applied twice, because the
+// call has neither a reference nor a key that the client relies on: a refund, for
+// example, without [WithIdempotencyKeys].
 //
 // The earlier call counts as an attempt of this one. If a create is rejected,
 // not only as a duplicate, the client looks for the resource by its reference
@@ -271,20 +272,39 @@ func IdempotencyKey(key string) RequestOption {
 // exceptions that are [ErrDuplicate]: the reference belongs to a resource that
 // differs from the requested one, or the idempotency key belongs to another
 // request. A create whose params are invalid, for example because a card's token
-// was not stored, is not sent: the client only looks for the resource. A
-// transaction, transfer or subscription without a reference is rejected, and so
-// is a customer with neither a reference nor an [IdempotencyKey].
+// was not stored, is not sent: the client only looks for the resource.
 //
 // A create that the gateway would reject stays unknown, however often it is
 // repeated. Once the reference is certain to be absent (see
 // webhook.ReconcilerConfig.Absent), repeat it without RepeatOf: a rejection is
 // definite then.
-func RepeatOf(sent time.Time) RequestOption {
+//
+// In another process, which has no err, use [FirstSent].
+func RepeatOf(err error) RequestOption {
 	return func(o *callOptions) error {
-		if sent.IsZero() {
-			return errors.New("gateway: RepeatOf needs the time of the earlier call")
+		earlier, ok := errors.AsType[*OutcomeError](err)
+		if !ok || earlier.Sent.IsZero() {
+			return errors.New("gateway: RepeatOf needs the error of the earlier call, which must match ErrOutcomeUnknown")
 		}
-		o.repeatOf = sent
+		o.earlier, o.firstSent = earlier, earlier.Sent
+		return nil
+	}
+}
+
+// FirstSent marks this call as a repeat, like [RepeatOf], of one whose error is
+// lost: its process died before it read the response. at is when the earlier call
+// was first sent, by this machine's clock: the time that you stored with its
+// reference before the call, or [OutcomeError.Sent].
+//
+// The params must have the reference of the earlier call, or the call its
+// [IdempotencyKey]. A transaction, transfer or subscription without a reference is
+// rejected, and so is a customer with neither.
+func FirstSent(at time.Time) RequestOption {
+	return func(o *callOptions) error {
+		if at.IsZero() {
+			return errors.New("gateway: FirstSent needs the time of the earlier call")
+		}
+		o.firstSent = at
 		return nil
 	}
 }

@@ -22,9 +22,6 @@ const (
 	DirectionPrev Direction = "prev"
 )
 
-// Known reports whether this version defines d.
-func (d Direction) Known() bool { return spec.Directions.Has(string(d)) }
-
 // Page is one page of a list.
 type Page[T any] struct {
 	Items []T

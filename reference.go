@@ -80,10 +80,10 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 // this says nothing about the earlier call, so a caller must not take it for a
 // rejection of the charge: the resource is looked for, or the outcome is unknown.
 func (k *keyedCreate[P, T]) unsent(ctx context.Context, r *request, params *P, invalid error) (*T, error) {
-	if r.o.repeatOf.IsZero() {
+	if r.o.firstSent.IsZero() {
 		return nil, invalid
 	}
-	res := &transport.Result{Started: r.o.repeatOf, MayHaveApplied: true}
+	res := &transport.Result{Started: r.o.firstSent, MayHaveApplied: true}
 	e := r.newError(res, wire.Problem{Detail: "the repeat is invalid and was not sent"})
 	if fields, ok := errors.AsType[*ValidationError](invalid); ok {
 		e.Fields = fields.Fields
@@ -107,31 +107,38 @@ func received[T any](r *request, res *transport.Result) (*T, error) {
 
 // setReference sets the call's reference. A call without one is unsafe to repeat.
 func (k *keyedCreate[P, T]) setReference(r *request, params *P) error {
-	inParams := k.reference(params)
+	inParams, inBody := k.reference(params), false
 	r.reference = *inParams
-	automatic := k.automatic && r.client.settings.autoReference
 	for _, f := range r.o.body {
 		if f.name == k.field {
-			automatic = false                        // even if the caller sends null
+			inBody = true                            // even if the caller sends null
 			_ = json.Unmarshal(f.json, &r.reference) // only a string is a reference
 		}
 	}
-	if r.reference == "" && !r.o.repeatOf.IsZero() && (automatic || r.o.idempotencyKey == "") {
-		return &ValidationError{Op: r.op.Name, Fields: []FieldError{{
-			Field: k.field, Message: "is required with RepeatOf: pass the reference of the earlier call", Code: spec.CodeRequired,
-		}}}
+	earlier, automatic := r.o.earlier, k.automatic && r.client.settings.autoReference && !inBody
+	if earlier != nil && r.reference == "" && !inBody {
+		r.reference, *inParams = earlier.Reference, earlier.Reference
 	}
-	if r.reference == "" && automatic {
+	switch {
+	case earlier != nil && r.reference != earlier.Reference:
+		return k.invalid(r, "must be that of the earlier call")
+	case r.reference == "" && !r.o.firstSent.IsZero() && (automatic || r.o.idempotencyKey == ""):
+		return k.invalid(r, "is required for a repeat: pass the reference of the earlier call")
+	case r.reference == "" && automatic:
 		var err error
 		if r.reference, err = r.newKey(); err != nil {
 			return err
 		}
 		*inParams = r.reference
-	}
-	if r.reference == "" {
+	case r.reference == "":
 		r.class = spec.Unsafe
 	}
 	return nil
+}
+
+// invalid returns the error for a reference that a repeat can't have.
+func (k *keyedCreate[P, T]) invalid(r *request, message string) error {
+	return &ValidationError{Op: r.op.Name, Fields: []FieldError{{Field: k.field, Message: message, Code: spec.CodeRequired}}}
 }
 
 // splice inserts the field of a BodyField at the start of the body.

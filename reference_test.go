@@ -327,7 +327,7 @@ func TestATruncatedResponseNamesTheResource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := play(reply(201, tc.body))
-			_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.NoRetry())
+			_, err := clientOf(t, s).Transactions.Create(t.Context(), pixOrder(), gateway.MaxAttempts(1))
 			var outcome *gateway.OutcomeError
 			require.ErrorAs(t, err, &outcome)
 			assert.Equal(t, tc.id, outcome.ResourceID)
@@ -360,7 +360,7 @@ func TestAnUnreadableResponseIsNotAProblem(t *testing.T) {
 	t.Parallel()
 	body := `{"success":true,"requestId":"r-9","data":{"id":"tx-1","type":"x","code":"A_CODE","title":"T","detail":"D","errors":[{"field":"f"}],"amount":[1]}}`
 	for _, step := range []roundTrip{reply(201, body), cut(201, body[:120])} {
-		_, err := clientOf(t, play(step)).Transactions.Create(t.Context(), pixOrder(), gateway.NoRetry())
+		_, err := clientOf(t, play(step)).Transactions.Create(t.Context(), pixOrder(), gateway.MaxAttempts(1))
 		var e *gateway.Error
 		require.ErrorAs(t, err, &e)
 		assert.Empty(t, e.Code+e.Type+e.Detail)

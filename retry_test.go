@@ -382,7 +382,7 @@ func TestAttemptTimeoutIsNotTheCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(hang)
-		_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.NoRetry(), gateway.AttemptTimeout(2*time.Second))
+		_, err := clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.MaxAttempts(1), gateway.AttemptTimeout(2*time.Second))
 		require.Error(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		var timeout interface{ Timeout() bool }
@@ -460,7 +460,7 @@ func TestTimeoutOfTheCallersHTTPClient(t *testing.T) {
 		require.NoError(t, safe.call(t.Context(), client))
 		assert.Equal(t, []time.Duration{0, 2500 * time.Millisecond, 5500 * time.Millisecond}, s.at)
 		s.steps = append(s.steps, hang)
-		err = safe.call(t.Context(), client, gateway.NoRetry())
+		err = safe.call(t.Context(), client, gateway.MaxAttempts(1))
 		require.ErrorContains(t, err, "no response within 2s")
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	})

@@ -39,9 +39,6 @@ func (s *Secret) UnmarshalText(text []byte) error {
 // it is redacted like a [Secret].
 type ClientSecret struct{ hidden }
 
-// NewClientSecret returns the ClientSecret that holds text.
-func NewClientSecret(text string) ClientSecret { return ClientSecret{hide(text)} }
-
 // MarshalJSON writes the text, in a log of log/slog "[redacted]", or null for an
 // empty secret.
 func (s ClientSecret) MarshalJSON() ([]byte, error) {

@@ -41,9 +41,6 @@ const (
 	SubscriptionCanceled SubscriptionStatus = "canceled"
 )
 
-// Known reports whether this version defines s.
-func (s SubscriptionStatus) Known() bool { return spec.SubscriptionStatuses.Has(string(s)) }
-
 // Running reports whether the customer has access: trialing, active, or
 // cancel_scheduled, which runs until its period or trial ends. Whether a
 // past_due customer has access is your decision.
@@ -67,9 +64,6 @@ const (
 	SubscriptionPixAutomatic SubscriptionMethod = "pix_automatic"
 )
 
-// Known reports whether the interface document defines m.
-func (m SubscriptionMethod) Known() bool { return spec.SubscriptionMethods.Has(string(m)) }
-
 // Interval is the unit of a billing period.
 type Interval string
 
@@ -80,9 +74,6 @@ const (
 	IntervalWeek  Interval = "week"
 	IntervalMonth Interval = "month"
 )
-
-// Known reports whether the interface document defines i.
-func (i Interval) Known() bool { return spec.Intervals.Has(string(i)) }
 
 // FailurePolicy is what the gateway does when a renewal fails.
 type FailurePolicy string
@@ -96,9 +87,6 @@ const (
 	RetryThenCancel FailurePolicy = "retry_then_cancel"
 )
 
-// Known reports whether the interface document defines p.
-func (p FailurePolicy) Known() bool { return spec.FailurePolicies.Has(string(p)) }
-
 // CancellationReason is why a subscription ended or will end.
 type CancellationReason string
 
@@ -109,9 +97,6 @@ const (
 	CancellationChargeback     CancellationReason = "chargeback"
 	CancellationSystem         CancellationReason = "system"
 )
-
-// Known reports whether this version defines r.
-func (r CancellationReason) Known() bool { return spec.CancellationReasons.Has(string(r)) }
 
 // AuthorizationStatus is a state of a Pix Automatico authorization.
 type AuthorizationStatus string
@@ -124,9 +109,6 @@ const (
 	AuthorizationExpired  AuthorizationStatus = "expired"
 	AuthorizationCanceled AuthorizationStatus = "canceled"
 )
-
-// Known reports whether this version defines s.
-func (s AuthorizationStatus) Known() bool { return spec.AuthorizationStatuses.Has(string(s)) }
 
 // Subscription is a recurring charge as the gateway stores it. Amounts are in
 // cents. Null strings decode to "", null numbers to 0, null objects to nil, and
@@ -338,7 +320,7 @@ func (p SubscriptionParams) Warnings() []string {
 // SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}. It has the
 // fields that can be changed. Fields with their zero value are not sent.
 type SubscriptionUpdateParams struct {
-	Metadata         Opt[map[string]any] `json:"metadata,omitzero"` // [Set] replaces it, [Null] clears it
+	Metadata         Opt[map[string]any] `json:"metadata,omitzero"` // [Some] replaces it, [Clear] clears it
 	FailurePolicy    FailurePolicy       `json:"failure_policy,omitzero"`
 	RetryOffsetsDays []int               `json:"retry_offsets_days,omitzero"` // 1 to 10 values, each 1 to 30
 }

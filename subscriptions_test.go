@@ -16,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	files "github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -82,11 +83,11 @@ func TestSubscriptionBodies(t *testing.T) {
 		"subscriptions/create_trial.request.json":         trialSubscription(),
 		"subscriptions/create_pix_automatic.request.json": pixAutomaticSubscription(),
 		"subscriptions/update.request.json": gateway.SubscriptionUpdateParams{
-			Metadata:         gateway.Set(map[string]any{"plan": "platinum"}),
+			Metadata:         gateway.Some(map[string]any{"plan": "platinum"}),
 			FailurePolicy:    gateway.ImmediateCancel,
 			RetryOffsetsDays: []int{1, 30},
 		},
-		"subscriptions/update_clear.request.json": gateway.SubscriptionUpdateParams{Metadata: gateway.Null[map[string]any]()},
+		"subscriptions/update_clear.request.json": gateway.SubscriptionUpdateParams{Metadata: gateway.Clear[map[string]any]()},
 		"subscriptions/cancel.request.json":       gateway.SubscriptionCancelParams{Reason: "moved abroad"},
 	} {
 		require.NoError(t, params.Validate(), file)
@@ -216,14 +217,14 @@ func TestSubscriptionKeepsUnknownFields(t *testing.T) {
 	}`)
 	var got gateway.Subscription
 	require.NoError(t, jsonv2.Unmarshal(text, &got))
-	assert.False(t, got.Status.Known())
+	assert.Equal(t, gateway.SubscriptionStatus("paused"), got.Status)
 	assert.False(t, got.Status.Running())
 	assert.False(t, got.Status.Final())
-	assert.False(t, got.Interval.Known())
-	assert.False(t, got.PaymentMethod.Known())
-	assert.False(t, got.FailurePolicy.Known())
-	assert.False(t, got.CancellationReason.Known())
-	assert.False(t, got.RecurringAuthorization.Status.Known())
+	assert.Equal(t, gateway.Interval("year"), got.Interval)
+	assert.Equal(t, gateway.SubscriptionMethod("boleto"), got.PaymentMethod)
+	assert.Equal(t, gateway.FailurePolicy("ask"), got.FailurePolicy)
+	assert.Equal(t, gateway.CancellationReason("fraud"), got.CancellationReason)
+	assert.Equal(t, gateway.AuthorizationStatus("asleep"), got.RecurringAuthorization.Status)
 	assert.Contains(t, got.Extra, "new")
 	assert.Contains(t, got.Products[0].Extra, "sku")
 	assert.Contains(t, got.RecurringAuthorization.Extra, "url")
@@ -241,7 +242,7 @@ func TestSubscriptionStates(t *testing.T) {
 		gateway.SubscriptionCancelScheduled: {true, false},
 		gateway.SubscriptionCanceled:        {false, true},
 	} {
-		assert.True(t, status.Known(), status)
+		assert.True(t, spec.SubscriptionStatuses.Has(string(status)), status)
 		assert.Equal(t, want.running, status.Running(), status)
 		assert.Equal(t, want.final, status.Final(), status)
 	}
@@ -468,11 +469,11 @@ func TestSubscriptionsUpdate(t *testing.T) {
 	t.Parallel()
 	for file, params := range map[string]gateway.SubscriptionUpdateParams{
 		"subscriptions/update.request.json": {
-			Metadata:         gateway.Set(map[string]any{"plan": "platinum"}),
+			Metadata:         gateway.Some(map[string]any{"plan": "platinum"}),
 			FailurePolicy:    gateway.ImmediateCancel,
 			RetryOffsetsDays: []int{1, 30},
 		},
-		"subscriptions/update_clear.request.json": {Metadata: gateway.Null[map[string]any]()},
+		"subscriptions/update_clear.request.json": {Metadata: gateway.Clear[map[string]any]()},
 	} {
 		response := responseOf(t, http.StatusOK, "subscriptions/update.response.json")
 		client := clientFor(t, "PATCH "+subscriptionRoute, response)

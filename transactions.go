@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,9 +24,6 @@ const (
 	Voucher    Method = "voucher"
 	CreditCard Method = "credit_card"
 )
-
-// Known reports whether the interface document defines m.
-func (m Method) Known() bool { return spec.Methods.Has(string(m)) }
 
 // TransactionStatus is a state of a transaction. A response may have a state
 // that this version does not define; it is kept unchanged.
@@ -55,9 +51,6 @@ const (
 	TransactionPreChargedback  TransactionStatus = "pre_chargedback" // the payer will get the money back
 	TransactionWaitingPayment  TransactionStatus = "waiting_payment" // a Pix or a voucher that is not paid yet, where some accounts have it instead of pending
 )
-
-// Known reports whether this version defines s.
-func (s TransactionStatus) Known() bool { return spec.LiveTransactionStatuses.Has(string(s)) }
 
 // Settled reports whether s is paid or captured. Use it to decide when to ship,
 // since a paid card transaction can have either status. It is false again after
@@ -385,11 +378,8 @@ const (
 	DeliveryDelivered DeliveryStatus = "delivered"
 )
 
-// Known reports whether the interface document defines s.
-func (s DeliveryStatus) Known() bool { return spec.DeliveryStatuses.Has(string(s)) }
-
 // DeliveryParams is the body of PUT /v2/transactions/{id}/delivery. Fields that
-// are not sent keep their values; [Null] clears them.
+// are not sent keep their values; [Clear] clears them.
 type DeliveryParams struct {
 	TrackingCode    string         `json:"tracking_code"`             // 1 to 255 characters; required
 	DeliveryStatus  DeliveryStatus `json:"delivery_status,omitzero"`  // default in_transit, or the stored one
@@ -564,40 +554,35 @@ func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, p
 	return &response.Transaction, nil
 }
 
-// WaitOptions sets how often [TransactionsService.Wait] polls.
-type WaitOptions struct {
-	First   time.Duration // the wait before the second read; default 1 s
-	Longest time.Duration // the longest wait; default 15 s. Each wait is 1.5 times the one before.
-}
-
-// Wait polls a transaction with GET /v2/transactions/{id} until the function
-// until returns true or ctx ends. If until is nil, it waits for the transaction to
-// be settled, partially refunded or final. Use Wait in interactive programs; in
+// Wait polls a transaction with GET /v2/transactions/{id} until it is settled,
+// partially refunded or final, or ctx ends. Use Wait in interactive programs; in
 // servers, webhooks are faster and need fewer requests.
 //
-// Wait continues after transient errors, such as those of an overloaded
-// gateway. When ctx ends, it returns the transaction as last read, or nil, and
-// an error that wraps ctx's.
-func (s *TransactionsService) Wait(ctx context.Context, id string, until func(*Transaction) bool, wait WaitOptions, opts ...RequestOption) (*Transaction, error) {
-	if until == nil {
-		until = func(t *Transaction) bool {
-			return t.Settled() || t.Status == TransactionPartiallyRefunded || t.Status.Final()
-		}
-	}
+// Wait polls after 1 s, then less and less often, at last every 15 s. It continues
+// after transient errors, such as those of an overloaded gateway. When ctx ends,
+// it returns the transaction as last read, or nil, and an error that wraps ctx's.
+func (s *TransactionsService) Wait(ctx context.Context, id string, opts ...RequestOption) (*Transaction, error) {
+	return s.WaitUntil(ctx, id, func(t *Transaction) bool {
+		return t.Settled() || t.Status == TransactionPartiallyRefunded || t.Status.Final()
+	}, opts...)
+}
+
+// WaitUntil is like [TransactionsService.Wait], but ends when done returns true.
+func (s *TransactionsService) WaitUntil(ctx context.Context, id string, done func(*Transaction) bool, opts ...RequestOption) (*Transaction, error) {
 	var last *Transaction
-	pause, longest := cmp.Or(wait.First, time.Second), cmp.Or(wait.Longest, 15*time.Second)
+	pause := time.Second
 	for {
 		t, err := s.Get(ctx, id, opts...)
 		if err == nil {
 			last = t
 		}
-		if err == nil && until(t) || err != nil && !transient(ctx, err) {
+		if err == nil && done(t) || err != nil && !transient(ctx, err) {
 			return last, err
 		}
 		if err := sleep(ctx, max(pause, retryAfterOf(err))); err != nil {
 			return last, &Error{Op: "transactions.wait", Err: err}
 		}
-		pause = min(pause+pause/2, longest)
+		pause = min(pause+pause/2, 15*time.Second)
 	}
 }
 

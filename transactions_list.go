@@ -239,7 +239,7 @@ const (
 // FindByExternalRef finds the transaction with your reference and reads it: GET
 // /v2/transactions, page by page, then GET /v2/transactions/{id}. Use it to look
 // a transaction up without creating it. To resolve an [ErrOutcomeUnknown], repeat
-// the create with [RepeatOf].
+// the create with [RepeatOf] or [FirstSent].
 //
 // The error is [ErrNotFound] if no transaction back to Since has the reference.
 // Shortly after an [ErrOutcomeUnknown], that proves nothing, because the gateway

@@ -65,7 +65,7 @@ func informedOrder() gateway.TransactionParams {
 func cardOrder() gateway.TransactionParams {
 	return gateway.TransactionParams{
 		ExternalRef: "order-1004", Amount: 29900, Currency: gateway.BRL, Method: gateway.CreditCard,
-		Installments: 3, InterestRate: gateway.Set(1.99),
+		Installments: 3, InterestRate: gateway.Some(1.99),
 		Buyer: gateway.BuyerParams{
 			Name: "Maria Silva", Email: "maria@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
 		},
@@ -186,7 +186,7 @@ func TestTransactionListGolden(t *testing.T) {
 			t.Parallel()
 			client, x := exchange(t, http.StatusOK, "transactions/"+response)
 			page, err := client.Transactions.List(t.Context(), gateway.TransactionListParams{
-				Limit: 2, Methods: []gateway.Method{gateway.Pix, gateway.CreditCard}, Traceable: gateway.Set(false),
+				Limit: 2, Methods: []gateway.Method{gateway.Pix, gateway.CreditCard}, Traceable: gateway.Some(false),
 			})
 			require.NoError(t, err)
 			sent := x.Only(t)
@@ -246,7 +246,7 @@ func TestTransactionActionsGolden(t *testing.T) {
 		client, x := exchange(t, http.StatusOK, "transactions/update_delivery.response.json")
 		got, err := client.Transactions.UpdateDelivery(t.Context(), orderID, gateway.DeliveryParams{
 			TrackingCode: "BR123456789", DeliveryStatus: gateway.DeliveryInTransit,
-			TrackingURL: gateway.Set("https://track.example.com/BR123456789"), TrackingCompany: gateway.Null[string](),
+			TrackingURL: gateway.Some("https://track.example.com/BR123456789"), TrackingCompany: gateway.Clear[string](),
 			IfMatch: `"v7"`,
 		})
 		require.NoError(t, err)
@@ -412,7 +412,7 @@ func TestWaitEndsWithThePayment(t *testing.T) {
 			assert.NoError(t, gw.Transactions.Pay(tx.ID))
 		}()
 		began := time.Now()
-		paid, err := client.Transactions.Wait(t.Context(), tx.ID, nil, gateway.WaitOptions{})
+		paid, err := client.Transactions.Wait(t.Context(), tx.ID)
 		require.NoError(t, err)
 		assert.True(t, paid.Settled())
 		took := time.Since(began)
@@ -437,7 +437,7 @@ func TestWaitReturnsAPaymentThatWasPartiallyRefunded(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		got, err := client.Transactions.Wait(ctx, tx.ID, nil, gateway.WaitOptions{})
+		got, err := client.Transactions.Wait(ctx, tx.ID)
 		require.NoError(t, err)
 		assert.False(t, got.Settled())
 		assert.Equal(t, tx.Amount-1, got.PaidAmount-got.RefundedAmount)
@@ -452,7 +452,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		last, err := client.Transactions.Wait(ctx, tx.ID, nil, gateway.WaitOptions{First: 10 * time.Second, Longest: 20 * time.Second})
+		last, err := client.Transactions.Wait(ctx, tx.ID)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotNil(t, last)
 		assert.Equal(t, gateway.TransactionPending, last.Status)
@@ -472,7 +472,7 @@ func TestWaitRetriesTransientErrors(t *testing.T) {
 			})}))
 		require.NoError(t, err)
 		began := time.Now()
-		_, err = client.Transactions.Wait(t.Context(), "tx", func(*gateway.Transaction) bool { return true }, gateway.WaitOptions{})
+		_, err = client.Transactions.WaitUntil(t.Context(), "tx", func(*gateway.Transaction) bool { return true })
 		require.NoError(t, err)
 		assert.Equal(t, time.Minute, time.Since(began), "twice the Retry-After")
 		assert.Empty(t, responses)
@@ -482,7 +482,7 @@ func TestWaitRetriesTransientErrors(t *testing.T) {
 func TestWaitReturnsPermanentErrors(t *testing.T) {
 	t.Parallel()
 	client := mockserver.Run(t).Client()
-	last, err := client.Transactions.Wait(t.Context(), "01941700-0000-7000-8000-000000000000", nil, gateway.WaitOptions{})
+	last, err := client.Transactions.Wait(t.Context(), "01941700-0000-7000-8000-000000000000")
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 	assert.Nil(t, last)
 }

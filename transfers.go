@@ -25,9 +25,6 @@ const (
 	PixKeyEVP   PixKeyType = "EVP"   // a random key: a UUID
 )
 
-// Known reports whether the interface document defines t.
-func (t PixKeyType) Known() bool { return spec.PixKeyTypes.Has(string(t)) }
-
 // PixKey is a receiver's Pix key. It marshals unchanged and prints masked, since
 // it may be a document number, an e-mail address or a phone number. Use
 // string(key) for its text.
@@ -71,9 +68,6 @@ const (
 	TransferRejected  TransferStatus = "rejected"
 	TransferUnknown   TransferStatus = "unknown"
 )
-
-// Known reports whether this version defines s.
-func (s TransferStatus) Known() bool { return spec.LiveTransferStatuses.Has(string(s)) }
 
 // Final reports whether s is paid, error, cancelled or rejected. Of these, only
 // paid moves money.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	files "github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -352,16 +353,16 @@ func TestTransferStates(t *testing.T) {
 		gateway.TransferRejected:   true,
 		gateway.TransferUnknown:    false,
 	} {
-		assert.True(t, status.Known(), status)
+		assert.True(t, spec.LiveTransferStatuses.Has(string(status)), status)
 		assert.Equal(t, final, status.Final(), status)
 	}
-	assert.False(t, gateway.TransferStatus("canceled").Known())
+	assert.False(t, spec.LiveTransferStatuses.Has("canceled"))
 	for _, keyType := range []gateway.PixKeyType{
 		gateway.PixKeyCPF, gateway.PixKeyCNPJ, gateway.PixKeyEmail, gateway.PixKeyPhone, gateway.PixKeyEVP,
 	} {
-		assert.True(t, keyType.Known(), keyType)
+		assert.True(t, spec.PixKeyTypes.Has(string(keyType)), keyType)
 	}
-	assert.False(t, gateway.PixKeyType("cpf").Known())
+	assert.False(t, spec.PixKeyTypes.Has("cpf"))
 }
 
 func TestPixKeyPrintsMasked(t *testing.T) {

@@ -222,12 +222,6 @@ const (
 	GLC Currency = "GLC"
 )
 
-// Known reports whether the interface document defines c, for transactions or
-// for subscriptions and checkout links.
-func (c Currency) Known() bool {
-	return spec.Currencies.Has(string(c)) || spec.BillingCurrencies.Has(string(c))
-}
-
 // Country is an ISO 3166-1 code of a country that the gateway serves.
 type Country string
 
@@ -247,9 +241,6 @@ const (
 	Peru      Country = "PE"
 	Uruguay   Country = "UY"
 )
-
-// Known reports whether the interface document defines c.
-func (c Country) Known() bool { return spec.Countries.Has(string(c)) }
 
 // DocumentType is the kind of a personal or company document.
 type DocumentType string
@@ -281,9 +272,6 @@ const (
 	CEDULA DocumentType = "CEDULA"
 	NIN    DocumentType = "NIN"
 )
-
-// Known reports whether a buyer or a customer may have a document of type t.
-func (t DocumentType) Known() bool { return spec.CustomerDocumentTypes.Has(string(t)) }
 
 // Document identifies a person or a company. Type and Number are required. It
 // prints with the number masked.
@@ -405,15 +393,6 @@ func FormatAmount(amount int64, currency Currency) string {
 // null.
 type Metadata struct{ raw string }
 
-// MetadataText returns the Metadata for the string s.
-func MetadataText(s string) Metadata {
-	raw, err := json.Marshal(s)
-	if err != nil { // a string always encodes
-		return Metadata{}
-	}
-	return Metadata{raw: string(raw)}
-}
-
 // IsZero reports whether there is no metadata.
 func (m Metadata) IsZero() bool { return m.raw == "" || m.raw == "null" }
 
@@ -455,10 +434,10 @@ func (m *Metadata) UnmarshalJSON(b []byte) error {
 }
 
 // Opt is a request field with three distinct states: not sent, null, or a value,
-// which may be a zero value. The zero Opt is not sent; use [Set] and [Null] for
-// the other two.
+// which may be a zero value. The zero Opt is not sent; use [Some] and [Clear]
+// for the other two.
 //
-//	gateway.SubscriptionUpdateParams{Metadata: gateway.Null[map[string]any]()} // clears it
+//	gateway.SubscriptionUpdateParams{Metadata: gateway.Clear[map[string]any]()} // clears it
 type Opt[T any] struct {
 	value T
 	state optState
@@ -472,11 +451,11 @@ const (
 	optSet
 )
 
-// Set returns an Opt that sends v, even if v is the zero value of its type.
-func Set[T any](v T) Opt[T] { return Opt[T]{value: v, state: optSet} }
+// Some returns an Opt that sends v, even if v is the zero value of its type.
+func Some[T any](v T) Opt[T] { return Opt[T]{value: v, state: optSet} }
 
-// Null returns an Opt that sends null, which clears the field.
-func Null[T any]() Opt[T] { return Opt[T]{state: optNull} }
+// Clear returns an Opt that sends null, which clears the field.
+func Clear[T any]() Opt[T] { return Opt[T]{state: optNull} }
 
 // Get returns the value, and whether there is one: false for an Opt that is
 // absent or null.
@@ -512,14 +491,14 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a value or null. A field that is missing stays absent.
 func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	if string(bytes.TrimSpace(b)) == "null" {
-		*o = Null[T]()
+		*o = Clear[T]()
 		return nil
 	}
 	var v T
 	if err := jsonv2.Unmarshal(b, &v); err != nil {
 		return err
 	}
-	*o = Set(v)
+	*o = Some(v)
 	return nil
 }
 

@@ -137,11 +137,11 @@ func TestOpt(t *testing.T) {
 	}{
 		{params{}, `{}`, ""},
 		{
-			params{N: gateway.Set(0), S: gateway.Set(""), B: gateway.Set(false), M: gateway.Set(map[string]any{"b": 1, "a": 2})},
+			params{N: gateway.Some(0), S: gateway.Some(""), B: gateway.Some(false), M: gateway.Some(map[string]any{"b": 1, "a": 2})},
 			`{"n":0,"s":"","b":false,"m":{"a":2,"b":1}}`, "b=false&n=0&s=",
 		},
 		{
-			params{N: gateway.Null[int](), S: gateway.Null[string](), B: gateway.Null[bool](), M: gateway.Null[map[string]any]()},
+			params{N: gateway.Clear[int](), S: gateway.Clear[string](), B: gateway.Clear[bool](), M: gateway.Clear[map[string]any]()},
 			`{"n":null,"s":null,"b":null,"m":null}`, "b=&n=&s=",
 		},
 	} {
@@ -161,12 +161,12 @@ func TestOpt(t *testing.T) {
 		assert.Equal(t, tc.p.B, back.B)
 		assert.Equal(t, tc.p.M.IsNull(), back.M.IsNull())
 	}
-	v, ok := gateway.Set(7).Get()
+	v, ok := gateway.Some(7).Get()
 	assert.True(t, ok)
 	assert.Equal(t, 7, v)
-	_, ok = gateway.Null[int]().Get()
+	_, ok = gateway.Clear[int]().Get()
 	assert.False(t, ok)
-	assert.Equal(t, []string{"7", "null", "absent"}, []string{gateway.Set(7).String(), gateway.Null[int]().String(), gateway.Opt[int]{}.String()})
+	assert.Equal(t, []string{"7", "null", "absent"}, []string{gateway.Some(7).String(), gateway.Clear[int]().String(), gateway.Opt[int]{}.String()})
 }
 
 // FuzzOpt checks that bodies and queries carry values unchanged.
@@ -180,7 +180,7 @@ func FuzzOpt(f *testing.F) {
 			S gateway.Opt[string] `json:"s,omitzero" url:"s"`
 			N gateway.Opt[int64]  `json:"n,omitzero" url:"n"`
 		}
-		in := params{gateway.Set(s), gateway.Set(n)}
+		in := params{gateway.Some(s), gateway.Some(n)}
 		body, err := jsonv2.Marshal(in)
 		if err != nil {
 			return // invalid UTF-8

@@ -118,9 +118,6 @@ const (
 	SplitRandom   SplitKeyType = "RANDOM"
 )
 
-// Known reports whether this version defines t.
-func (t SplitKeyType) Known() bool { return spec.LegacySplitKeyTypes.Has(string(t)) }
-
 // SplitRule gives another recipient a share of a payment: a Percent or an Amount.
 type SplitRule struct {
 	PixKey     gateway.PixKey `json:"pixKey,omitzero"`
@@ -159,9 +156,6 @@ const (
 	PaymentApproved            PaymentStatus = "APPROVED"
 	PaymentDeclined            PaymentStatus = "DECLINED"
 )
-
-// Known reports whether this version defines s.
-func (s PaymentStatus) Known() bool { return spec.LegacyStatuses.Has(string(s)) }
 
 // PixPayment is the response to POST /pix/v1/payment.
 type PixPayment struct {

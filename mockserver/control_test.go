@@ -231,7 +231,7 @@ func TestDownAndUpByCall(t *testing.T) {
 	gw := mockserver.Run(t)
 	p := plane{t: t, gw: gw}
 	list := func() error {
-		_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.NoRetry())
+		_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.MaxAttempts(1))
 		return err
 	}
 	assert.Equal(t, object{"reachable": false}, do[object](p, http.MethodPost, "/down", ""))
@@ -435,7 +435,7 @@ func TestFaultsAndRequestsByCall(t *testing.T) {
 		"id": "fault_1", "fault": "status=429; retry-after=2", "on": "POST /v2/transactions", "times": 1.0, "nth": 0.0,
 		"probability": 1.0, "seen": 0.0, "fired": 0.0,
 	}, f)
-	_, err := client.Transactions.Create(t.Context(), order(""), gateway.NoRetry())
+	_, err := client.Transactions.Create(t.Context(), order(""), gateway.MaxAttempts(1))
 	require.ErrorIs(t, err, gateway.ErrRateLimited)
 	assert.EqualValues(t, 1, do[[]any](p, http.MethodGet, "/faults", "")[0].(object)["fired"])
 	for _, body := range []string{

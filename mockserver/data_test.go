@@ -91,7 +91,7 @@ func TestAClosedDataFileAcceptsNoWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	gw := reopen(t, nil, path)
 	require.NoError(t, gw.Close())
-	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"), gateway.NoRetry())
+	_, err := gw.Client().Transactions.Create(t.Context(), order("order-1"), gateway.MaxAttempts(1))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 	gw = reopen(t, nil, path)
 	page, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{})

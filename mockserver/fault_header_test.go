@@ -46,7 +46,7 @@ func TestTheHeaderAsksForTheSameFault(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				added := callUnderFault(t, func(gw *mockserver.Server, op string) gateway.RequestOption {
 					require.NoError(t, gw.Faults.Add(fault.On(op).Times(1)))
-					return gateway.NoRetry()
+					return gateway.MaxAttempts(1)
 				})
 				requested := callUnderFault(t, func(*mockserver.Server, string) gateway.RequestOption {
 					return gateway.Header("X-Mock-Fault", fault.String())

@@ -225,7 +225,7 @@ func causeSubscriptions(t *testing.T, gw *mockserver.Server) {
 		made, err := client.Subscriptions.Create(t.Context(), params)
 		require.NoError(t, err)
 		_, err = client.Subscriptions.Update(t.Context(), made.ID, gateway.SubscriptionUpdateParams{
-			Metadata: gateway.Set(map[string]any{"token": token}),
+			Metadata: gateway.Some(map[string]any{"token": token}),
 		})
 		require.NoError(t, err)
 	}

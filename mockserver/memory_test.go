@@ -41,7 +41,7 @@ func TestTheJournalAndTheLogStayWithinTheirLimits(t *testing.T) {
 	made := 0
 	for ; ; made++ {
 		require.Less(t, made, 2000)
-		if _, err := client.Transactions.Create(t.Context(), large(4000), gateway.NoRetry()); err != nil {
+		if _, err := client.Transactions.Create(t.Context(), large(4000), gateway.MaxAttempts(1)); err != nil {
 			require.ErrorAs(t, err, &refused)
 			break
 		}
@@ -71,7 +71,7 @@ func TestPendingDeliveriesCountTowardsTheLimit(t *testing.T) {
 		}
 		var refused *gateway.Error
 		for refused == nil {
-			if _, err := gw.Client().Transactions.Create(t.Context(), large(4000), gateway.NoRetry()); err != nil {
+			if _, err := gw.Client().Transactions.Create(t.Context(), large(4000), gateway.MaxAttempts(1)); err != nil {
 				require.ErrorAs(t, err, &refused)
 				break
 			}
@@ -127,7 +127,7 @@ func TestARenewalOnAFullServerIsNotLost(t *testing.T) {
 	require.NoError(t, err)
 	for _, size := range []int{8000, 500, 1} {
 		for err = nil; err == nil; {
-			_, err = filler.Client().Transactions.Create(t.Context(), large(size), gateway.NoRetry())
+			_, err = filler.Client().Transactions.Create(t.Context(), large(size), gateway.MaxAttempts(1))
 		}
 	}
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/internal/profile"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
@@ -140,13 +140,18 @@ func WithDialect(d Dialect) Option {
 	}
 }
 
-// WithProfile makes the gateway behave like a gateway that package
-// gatewayprobe has probed, in the rows of docs/assumptions.md that belong to
-// the dialects, in its fee and in what it settles. It ignores the other rows, which
-// [gatewayprobe.Profile.NotReproduced] lists. Later options can override these
-// settings.
-func WithProfile(p gatewayprobe.Profile) Option {
+// WithProfile makes the gateway behave like the one that cmd/gatewayprobe has
+// probed, in the rows of docs/assumptions.md that belong to the dialects, in its fee
+// and in what it settles. report is the file that its flag -json writes. The other
+// rows are ignored: the report marks them with not_reproduced. Later options can
+// override these settings.
+func WithProfile(report []byte) Option {
 	return func(s *settings) {
+		p, err := gatewayprobe.ReadProfile(report)
+		if err != nil {
+			s.mistake = fmt.Errorf("mockserver: WithProfile: %w", err)
+			return
+		}
 		set, _, err := profile.Read(p.Readings)
 		if err != nil {
 			s.mistake = fmt.Errorf("mockserver: WithProfile: %w", err)

@@ -1,12 +1,13 @@
 package mockserver_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -14,7 +15,7 @@ import (
 // two dialects.
 func TestTheConsoleShowsAMixtureOfTheDialects(t *testing.T) {
 	t.Parallel()
-	gw := mockserver.Run(t, mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"method-optional": "live"}}))
+	gw := mockserver.Run(t, mockserver.WithProfile([]byte(`{"readings":{"method-optional":"live"}}`)))
 	tx, err := gw.Client().Transactions.Create(t.Context(), order("a"))
 	require.NoError(t, err)
 	b := browser{t, gw}
@@ -29,7 +30,9 @@ func TestTheConsoleShowsAMixtureOfTheDialects(t *testing.T) {
 // Options after a profile change it.
 func TestAnOptionAfterAProfileReplacesItsSetting(t *testing.T) {
 	t.Parallel()
-	gw := mockserver.Run(t, mockserver.WithProfile(gatewayprobe.LiveProfile()), mockserver.WithDialect(mockserver.Document))
+	live, err := json.Marshal(gatewayprobe.LiveProfile())
+	require.NoError(t, err)
+	gw := mockserver.Run(t, mockserver.WithProfile(live), mockserver.WithDialect(mockserver.Document))
 	snapshot, err := gw.Snapshot()
 	require.NoError(t, err)
 	require.NoError(t, mockserver.Run(t).Restore(snapshot))

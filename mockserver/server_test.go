@@ -264,7 +264,7 @@ func TestAFullServerOpensNoAccount(t *testing.T) {
 	var err error
 	for n := 0; err == nil; n++ {
 		require.Less(t, n, 64)
-		_, err = gw.Account(fmt.Sprintf("sk_test_%d", n)).Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.NoRetry())
+		_, err = gw.Account(fmt.Sprintf("sk_test_%d", n)).Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.MaxAttempts(1))
 	}
 	var e *gateway.Error
 	require.ErrorAs(t, err, &e)
@@ -285,7 +285,7 @@ func TestAFullServerHasTheDefaultAccount(t *testing.T) {
 	for _, environment := range []mockserver.Environment{mockserver.Sandbox, mockserver.Production} {
 		gw := mockserver.Run(t, mockserver.WithMemoryLimit(1), mockserver.WithEnvironment(environment))
 		do[[]any](plane{t: t, gw: gw}, http.MethodGet, "/faults", "")
-		_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.NoRetry())
+		_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.MaxAttempts(1))
 		require.NoError(t, err)
 	}
 }

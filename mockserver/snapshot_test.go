@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/gatewayprobe"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -82,7 +81,7 @@ func TestRestoreRejectsDamagedSnapshots(t *testing.T) {
 	require.NoError(t, err)
 	live := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
 	production := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
-	mixed := mockserver.Run(t, mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"repeated-transfer": "live"}}))
+	mixed := mockserver.Run(t, mockserver.WithProfile([]byte(`{"readings":{"repeated-transfer":"live"}}`)))
 	require.ErrorIs(t, live.Restore(saved), mockserver.ErrSnapshot)
 	require.ErrorContains(t, mixed.Restore(saved), `its dialect is "document", and this server's is "live in repeated-transfer"`)
 	own, err := mixed.Snapshot()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -61,11 +61,11 @@ func TestEveryRowOfTheTableOfKindsIsComplete(t *testing.T) {
 func isState(family webhook.Family, status string) bool {
 	switch family {
 	case webhook.FamilyTransaction:
-		return gateway.TransactionStatus(status).Known()
+		return spec.LiveTransactionStatuses.Has(status)
 	case webhook.FamilyTransfer:
-		return gateway.TransferStatus(status).Known()
+		return spec.LiveTransferStatuses.Has(status)
 	default:
-		return gateway.SubscriptionStatus(status).Known()
+		return spec.SubscriptionStatuses.Has(status)
 	}
 }
 

@@ -45,11 +45,11 @@ func (a api) get(ctx context.Context, family Family, id string) (r *resource, er
 	r = &resource{}
 	switch family {
 	case FamilyTransaction:
-		r.transaction, err = a.client.Transactions.Get(ctx, id, gateway.NoRetry())
+		r.transaction, err = a.client.Transactions.Get(ctx, id, gateway.MaxAttempts(1))
 	case FamilySubscription:
-		r.subscription, err = a.client.Subscriptions.Get(ctx, id, gateway.NoRetry())
+		r.subscription, err = a.client.Subscriptions.Get(ctx, id, gateway.MaxAttempts(1))
 	default:
-		r.transfer, err = a.client.Transfers.Get(ctx, id, gateway.NoRetry())
+		r.transfer, err = a.client.Transfers.Get(ctx, id, gateway.MaxAttempts(1))
 	}
 	return r, err
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/internal/version"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/gatewayprobe"
 )
 
 func main() {

@@ -39,7 +39,7 @@ func main() {
 	if err := mock.Transactions.Pay(charge.ID); err != nil { // what the buyer's bank does
 		log.Fatal(err)
 	}
-	charge, err = client.Transactions.Wait(ctx, charge.ID, nil, gateway.WaitOptions{})
+	charge, err = client.Transactions.Wait(ctx, charge.ID)
 	if err != nil {
 		log.Fatal(err)
 	}

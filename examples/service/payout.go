@@ -52,7 +52,7 @@ func (s *shop) pay(ctx context.Context, wanted payout) (payout, error) {
 }
 
 // send creates the payout's transfer under the payout's own reference. opts has
-// RepeatOf if an earlier request may have sent it: a rejection proves nothing then.
+// FirstSent if an earlier request may have sent it: a rejection proves nothing then.
 func (s *shop) send(ctx context.Context, p payout, opts ...gateway.RequestOption) error {
 	transfer, err := s.gateway.Transfers.Create(ctx, gateway.TransferParams{
 		PixKeyType: p.keyType, PixKeyValue: gateway.PixKey(p.keyValue), Amount: p.Amount, ExternalRef: payoutPrefix + p.ID,

@@ -103,7 +103,7 @@ func repeatOf(existed bool, since time.Time) []gateway.RequestOption {
 	if !existed {
 		return nil
 	}
-	return []gateway.RequestOption{gateway.RepeatOf(since)}
+	return []gateway.RequestOption{gateway.FirstSent(since)}
 }
 
 // outcome classifies the result of a create with a reference.

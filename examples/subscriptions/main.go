@@ -199,7 +199,7 @@ func (c *club) refuse(context.Context) error { return c.mock.Subscriptions.FailN
 // update changes the fields that can be changed.
 func (c *club) update(ctx context.Context) error {
 	_, err := c.client.Subscriptions.Update(ctx, c.ana, gateway.SubscriptionUpdateParams{
-		Metadata:         gateway.Set(map[string]any{"city": "Recife"}),
+		Metadata:         gateway.Some(map[string]any{"city": "Recife"}),
 		RetryOffsetsDays: []int{1, 2, 10},
 	})
 	return err

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -56,7 +56,7 @@ func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 	require.NoError(t, err)
 	for _, line := range []string{
 		`pkg gateway, func New(string, Credential, ...Option) (*Client, error)`,
-		`pkg gateway, func Set[T any](T) Opt[T]`,
+		`pkg gateway, func Some[T any](T) Opt[T]`,
 		`pkg gateway, method (*TransactionsService) Get(context.Context, string, ...RequestOption) (*Transaction, error)`,
 		`pkg gateway, type Transaction struct, Amount int64`,
 		`pkg gateway, type TransactionStatus string`,

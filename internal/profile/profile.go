@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/gateway-go/gateway/internal/spec"
 )
 

@@ -88,7 +88,7 @@ func defects() []defect {
 		{
 			name: "a call gives up after the first failure", operation: "charge of a card", finds: "another attempt would have helped",
 			merchant: func(ctx context.Context, s *schedule, o order, opts ...gateway.RequestOption) (string, error) {
-				return s.operation.call(ctx, s.client, o, append(opts, gateway.NoRetry())...)
+				return s.operation.call(ctx, s.client, o, append(opts, gateway.MaxAttempts(1))...)
 			},
 		},
 		{

@@ -242,7 +242,7 @@ func (s *schedule) restart(started time.Time) result {
 	if !s.isRefund() && s.run.Choose(2) == 1 {
 		about = []int{2}
 	} else {
-		opts = append(opts, gateway.RepeatOf(started))
+		opts = append(opts, gateway.FirstSent(started))
 	}
 	res := s.start(2, func(ctx context.Context) (string, error) { return s.merchant(ctx, s.order, opts...) })
 	res.about = about
@@ -328,7 +328,7 @@ func (s *schedule) resolve(res result, started time.Time) {
 	if s.isRefund() {
 		o.reference = outcome.IdempotencyKey
 	}
-	_, err := s.operation.call(s.t.Context(), s.sound, o, gateway.RepeatOf(started))
+	_, err := s.operation.call(s.t.Context(), s.sound, o, gateway.FirstSent(started))
 	if err != nil && s.rivals == 0 && s.operation.op != "subscriptions.create" {
 		s.violated("the order can't be repeated after an unknown outcome: " + err.Error())
 	}

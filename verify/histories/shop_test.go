@@ -124,7 +124,7 @@ func (sh *shop) doCharge(ctx context.Context, in input, id string) output {
 		return controlOutcome(sh.gw.Transactions.Cancel(id))
 	case "refund":
 		var got response
-		out := outcome(sh.client.Do(ctx, http.MethodPut, "/v2/transactions/"+id+"/refund", gateway.RefundParams{Amount: in.Amount}, &got, gateway.NoRetry()))
+		out := outcome(sh.client.Do(ctx, http.MethodPut, "/v2/transactions/"+id+"/refund", gateway.RefundParams{Amount: in.Amount}, &got, gateway.MaxAttempts(1)))
 		if out.OK {
 			out.Left = got.Data.Left
 		}
@@ -144,7 +144,7 @@ func (sh *shop) doPayout(ctx context.Context, in input, id string) output {
 		return sh.read(ctx, "/v2/transfers/"+id)
 	case "cancel":
 		var got response
-		out := outcome(sh.client.Do(ctx, http.MethodPost, "/v2/transfers/"+id+"/cancel", gateway.TransferCancelParams{}, &got, gateway.NoRetry()))
+		out := outcome(sh.client.Do(ctx, http.MethodPost, "/v2/transfers/"+id+"/cancel", gateway.TransferCancelParams{}, &got, gateway.MaxAttempts(1)))
 		if out.OK {
 			out.Status = got.Data.Status
 		}
@@ -164,7 +164,7 @@ func (sh *shop) doPayout(ctx context.Context, in input, id string) output {
 
 func (sh *shop) create(ctx context.Context, ref, path string, params any) output {
 	var got response
-	err := sh.client.Do(ctx, http.MethodPost, path, params, &got, gateway.NoRetry())
+	err := sh.client.Do(ctx, http.MethodPost, path, params, &got, gateway.MaxAttempts(1))
 	if errors.Is(err, gateway.ErrValidation) {
 		panic(err) // not part of the model
 	}
@@ -182,7 +182,7 @@ func (sh *shop) create(ctx context.Context, ref, path string, params any) output
 
 func (sh *shop) read(ctx context.Context, path string) output {
 	var got response
-	out := outcome(sh.client.Do(ctx, http.MethodGet, path, nil, &got, gateway.NoRetry()))
+	out := outcome(sh.client.Do(ctx, http.MethodGet, path, nil, &got, gateway.MaxAttempts(1)))
 	if out.OK {
 		out.Status, out.Refunded = got.Data.Status, got.Data.Refunded
 	}

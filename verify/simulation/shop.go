@@ -136,7 +136,7 @@ func (p *process) makeCall(ctx context.Context, o *order) {
 func (p *process) create(ctx context.Context, o *order) {
 	var options []gateway.RequestOption
 	if !o.since.IsZero() {
-		options = append(options, gateway.RepeatOf(o.since))
+		options = append(options, gateway.FirstSent(o.since))
 	} else if p.commit(o, "create", func(*books) { o.since = time.Now() }) != nil {
 		return
 	}
@@ -246,7 +246,7 @@ func (p *process) sendRefund(ctx context.Context, o *order) {
 			p.finishRefund(o, r, tx.RefundedAmount, "was made before")
 			return
 		}
-		options = append(options, gateway.RepeatOf(r.sent))
+		options = append(options, gateway.FirstSent(r.sent))
 	}
 	if p.m.keyed {
 		options = append(options, gateway.IdempotencyKey(r.key))

@@ -62,7 +62,7 @@ func TestValuesThatCannotBeStoredExactlyAreRejected(t *testing.T) {
 	} {
 		require.NoError(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 			_, err := w.outbox.InsertTx(t.Context(), tx, operations.UpdateSubscription{
-				Key: "k", SubscriptionID: someID, Params: gateway.SubscriptionUpdateParams{Metadata: gateway.Set(metadata)},
+				Key: "k", SubscriptionID: someID, Params: gateway.SubscriptionUpdateParams{Metadata: gateway.Some(metadata)},
 			})
 			assert.ErrorIs(t, err, gateway.ErrValidation)
 			assert.ErrorContains(t, err, message)
@@ -176,10 +176,10 @@ func TestAnUpdateThatSomeoneElseOverwroteWaitsForAPerson(t *testing.T) {
 	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("subscriptions.update").Times(1)))
 	w.work(w.outbox)
 	w.insert(operations.UpdateSubscription{Key: "update", SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{
-		Metadata: gateway.Set(map[string]any{"tier": "gold"}),
+		Metadata: gateway.Some(map[string]any{"tier": "gold"}),
 	}})
 	w.reaches("update", operations.Sent)
-	_, err = w.gw.Client().Subscriptions.Update(t.Context(), sub.ID, gateway.SubscriptionUpdateParams{Metadata: gateway.Set(map[string]any{"tier": "iron"})})
+	_, err = w.gw.Client().Subscriptions.Update(t.Context(), sub.ID, gateway.SubscriptionUpdateParams{Metadata: gateway.Some(map[string]any{"tier": "iron"})})
 	require.NoError(t, err)
 	e := w.reaches("update", operations.Ambiguous)
 	assert.Contains(t, e.Ambiguity, "someone else updated the subscription")

@@ -137,7 +137,7 @@ func (a *attempt) session(ctx context.Context) (*session, error) {
 		client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince, sent: r.p.SentAt,
 		search: cmp.Or(r.p.Search, &search{}), searchUntil: r.read.Add(a.lease() / 2), maxPages: a.config.MaxSearchPages,
 	}
-	s.options = []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(a.config.SendTimeout)}
+	s.options = []gateway.RequestOption{gateway.MaxAttempts(1), gateway.AttemptTimeout(a.config.SendTimeout)}
 	var err error
 	if r.Resource != "" {
 		s.refunded, err = a.store.leastRefunded(ctx, r.Resource)
@@ -183,7 +183,7 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if doubted {
-		s.options = append(s.options, gateway.RepeatOf(p.DoubtSince))
+		s.options = append(s.options, gateway.FirstSent(p.DoubtSince))
 	}
 	if p.SendKey != "" {
 		s.options = append(s.options, gateway.IdempotencyKey(p.SendKey))

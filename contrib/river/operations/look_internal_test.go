@@ -102,7 +102,7 @@ func TestARepeatThatTheClientRejectsIsARejection(t *testing.T) {
 	t.Parallel()
 	order := charge("order-1")
 	order.Products = nil
-	_, err := mockserver.Run(t).Client().Transactions.Create(t.Context(), order, gateway.RepeatOf(time.Now()))
+	_, err := mockserver.Run(t).Client().Transactions.Create(t.Context(), order, gateway.FirstSent(time.Now()))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 	rejection := rejectionIn(err)
 	require.NotNil(t, rejection)
@@ -195,7 +195,7 @@ func TestTheMandateInMetadataIsNoUpdate(t *testing.T) {
 	require.NoError(t, err)
 	for _, metadata := range []map[string]any{{"plan": "gold"}, {"plan": "blue"}} {
 		update := UpdateSubscription{Key: "u-1", SubscriptionID: sub.ID}
-		update.Params.Metadata = gateway.Set(metadata)
+		update.Params.Metadata = gateway.Some(metadata)
 		s := newSession(client, gw.Clock.Now())
 		before, _, err := update.begin(t.Context(), s)
 		require.NoError(t, err)

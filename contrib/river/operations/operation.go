@@ -132,7 +132,7 @@ type session struct {
 
 // read returns the options for a read.
 func (s *session) read() []gateway.RequestOption {
-	return []gateway.RequestOption{gateway.NoRetry(), gateway.AttemptTimeout(s.timeout)}
+	return []gateway.RequestOption{gateway.MaxAttempts(1), gateway.AttemptTimeout(s.timeout)}
 }
 
 // readPages returns the options for reading many pages. Each page is retried.

@@ -50,7 +50,7 @@ func testEveryKindOfOperation(t *testing.T, opts ...mockserver.Option) {
 		operations.CancelTransfer{Key: "cancel-1", TransferID: transfer.ID},
 		operations.CreateSubscription{CustomerID: customer.ID, Amount: 990, Token: "pgct_ok2", Interval: gateway.IntervalMonth, IdempotencyKey: "club-1"},
 		operations.UpdateSubscription{Key: "update-1", SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{
-			FailurePolicy: gateway.ImmediateCancel, Metadata: gateway.Set(map[string]any{"tier": "gold", "seats": 3}),
+			FailurePolicy: gateway.ImmediateCancel, Metadata: gateway.Some(map[string]any{"tier": "gold", "seats": 3}),
 		}},
 		operations.CancelSubscription{Key: "end-1", SubscriptionID: sub.ID},
 	)

@@ -75,7 +75,7 @@ func privateOperations(customer, transaction, transfer, subscription string) []o
 			Metadata: map[string]any{"note": privateText},
 		},
 		operations.UpdateSubscription{Key: "update-1", SubscriptionID: subscription, Params: gateway.SubscriptionUpdateParams{
-			Metadata: gateway.Set(map[string]any{"note": privateText}),
+			Metadata: gateway.Some(map[string]any{"note": privateText}),
 		}},
 		operations.Refund{Key: "refund-1", TransactionID: transaction, Amount: 300, Reason: privateText},
 		operations.CancelTransfer{Key: "cancel-1", TransferID: transfer, Reason: privateText},

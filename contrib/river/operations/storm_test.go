@@ -282,7 +282,7 @@ func (s *outboxStorm) prepare(n int) {
 				CustomerID: customer(), Amount: 990, Token: gateway.CardToken("pgct_ok_new_" + id), Interval: gateway.IntervalMonth, IdempotencyKey: "club-" + id,
 			},
 			operations.UpdateSubscription{Key: "update-" + id, SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{
-				FailurePolicy: gateway.ImmediateCancel, Metadata: gateway.Set(map[string]any{"tier": "gold"}),
+				FailurePolicy: gateway.ImmediateCancel, Metadata: gateway.Some(map[string]any{"tier": "gold"}),
 			}},
 			operations.CancelSubscription{Key: "end-" + id, SubscriptionID: sub.ID},
 		)
@@ -396,7 +396,7 @@ func (s *outboxStorm) refundByHand(ctx context.Context) {
 		id := s.handled[rand.IntN(len(s.handled))]
 		// The harmless fault of this request overrides the configured ones.
 		_, err := s.client.Transactions.Refund(ctx, id, gateway.RefundParams{Amount: operatorRefund},
-			gateway.Header("X-Mock-Fault", mockserver.ExtraField().String()), gateway.Header(operatorHeader, "1"), gateway.NoRetry())
+			gateway.Header("X-Mock-Fault", mockserver.ExtraField().String()), gateway.Header(operatorHeader, "1"), gateway.MaxAttempts(1))
 		if err == nil {
 			s.mu.Lock()
 			s.byHand[id] += operatorRefund

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/mockserver"
@@ -362,7 +362,7 @@ func (f *flags) readings(cfg *config) error {
 		return fmt.Errorf("%s: %s: %w", f.name("profile"), f.profile, err)
 	}
 	cfg.notReproduced = profile.NotReproduced()
-	add(mockserver.WithProfile(profile))
+	add(mockserver.WithProfile(text))
 	return nil
 }
 

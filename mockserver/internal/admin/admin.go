@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/core"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"

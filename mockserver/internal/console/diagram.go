@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/docs"
 )
 
 // diagram is the layout of a state machine: its states are in columns, so that

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/docs"
 )
 
 // reference is the OpenAPI documents as the pages need them.

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/docs"
-	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/docs"
+	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -26,13 +26,22 @@ func saved(t *testing.T, report *gatewayprobe.Report) gatewayprobe.Profile {
 	return p
 }
 
+// as makes the mock behave like the gateway with the profile.
+func as(p gatewayprobe.Profile) mockserver.Option {
+	text, err := json.Marshal(p)
+	if err != nil { // strings always encode
+		text = nil
+	}
+	return mockserver.WithProfile(text)
+}
+
 // With the report of a run as its profile, the mock behaves as the probed
 // gateway.
 func TestAMockWithTheProfileOfARunBehavesAsTheProbedGateway(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]mockserver.Option{
 		"the live dialect":                       {mockserver.WithDialect(mockserver.Live)},
-		"a gateway between both":                 {mockserver.WithProfile(mixture()), mockserver.WithLenient(), mockserver.WithFee(350)},
+		"a gateway between both":                 {as(mixture()), mockserver.WithLenient(), mockserver.WithFee(350)},
 		"a gateway that reports what it settles": {mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +49,7 @@ func TestAMockWithTheProfileOfARunBehavesAsTheProbedGateway(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				profile := saved(t, probe(t, gatewayprobe.Config{}, options...))
 				assert.Empty(t, profile.NotReproduced())
-				again := probe(t, gatewayprobe.Config{Profile: profile}, mockserver.WithProfile(profile))
+				again := probe(t, gatewayprobe.Config{Profile: profile}, as(profile))
 				assert.Empty(t, differing(again))
 				assert.Equal(t, profile.Readings, saved(t, again).Readings)
 			})
@@ -70,7 +79,7 @@ func TestEachRowOfTheDialectsCanBeSetOnItsOwn(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				profile := gatewayprobe.Profile{Readings: map[string]string{id: "live"}}
-				report := probe(t, gatewayprobe.Config{Only: rowsOfTheDialects()}, mockserver.WithProfile(profile))
+				report := probe(t, gatewayprobe.Config{Only: rowsOfTheDialects()}, as(profile))
 				want := []string{id + ": live (expected: document)"}
 				if id == "listed-transaction" {
 					want = append(want, "listed-fee: live (expected: document)")
@@ -103,7 +112,7 @@ func TestTheTwoDialectsAreProfiles(t *testing.T) {
 	} {
 		assert.Equal(t, name, row.profile.Name)
 		assert.Equal(t, name, row.dialect.String())
-		from := mockserver.Run(t, mockserver.WithProfile(row.profile))
+		from := mockserver.Run(t, as(row.profile))
 		to := mockserver.Run(t, mockserver.WithDialect(row.dialect))
 		snapshot, err := from.Snapshot()
 		require.NoError(t, err)
@@ -145,6 +154,6 @@ func TestAFileThatIsNotAProfileIsRejected(t *testing.T) {
 	}
 	_, err := gatewayprobe.ReadProfile([]byte("\uFEFF" + `{"readings":{"list-envelope":"live"}}`))
 	require.NoError(t, err, "a byte order mark is skipped")
-	_, err = mockserver.New(mockserver.WithProfile(gatewayprobe.Profile{Readings: map[string]string{"no-such-row": "live"}}))
+	_, err = mockserver.New(as(gatewayprobe.Profile{Readings: map[string]string{"no-such-row": "live"}}))
 	require.EqualError(t, err, `mockserver: WithProfile: docs/assumptions.md has no row "no-such-row"`)
 }

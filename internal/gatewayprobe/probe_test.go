@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/docs"
-	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/docs"
+	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/mockserver"
 )
 

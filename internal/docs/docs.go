@@ -1,27 +1,25 @@
-// Package docs embeds the list of assumptions and the OpenAPI documents, so that the
-// mock gateway serves the same text as the documentation.
+// Package docs reads the list of assumptions, the diagrams of states and the OpenAPI
+// documents.
 package docs
 
 import (
 	"archive/zip"
 	"bytes"
-	_ "embed"
 	"io/fs"
 	"strings"
 	"sync"
+
+	"github.com/gateway-go/gateway/docs"
 )
 
-//go:embed assumptions.md
-var assumptions string
-
-//go:embed states.md
-var states string
-
-// openAPI contains the OpenAPI documents. Without compression, they would add 550 KB to
-// every binary. "go generate ./mockserver/internal/openapi" writes the archive.
-//
-//go:embed openapi.zip
-var openAPI []byte
+// file returns the content of a file of the folder docs.
+func file(name string) []byte {
+	text, err := docs.Files().ReadFile(name)
+	if err != nil {
+		panic("docs: " + err.Error())
+	}
+	return text
+}
 
 // OpenAPI returns the OpenAPI document of the gateway, in the document dialect or the
 // live one.
@@ -44,7 +42,8 @@ var (
 // unpacked returns a function that decompresses a document on first use.
 func unpacked(name string) func() []byte {
 	return sync.OnceValue(func() []byte {
-		archive, err := zip.NewReader(bytes.NewReader(openAPI), int64(len(openAPI)))
+		packed := file("openapi.zip")
+		archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 		if err != nil {
 			panic("docs: openapi.zip: " + err.Error())
 		}
@@ -66,13 +65,13 @@ type Assumption struct {
 }
 
 // Markdown returns the list of assumptions as Markdown.
-func Markdown() string { return assumptions }
+func Markdown() string { return string(file("assumptions.md")) }
 
 // Assumptions returns the rows of the tables in the list of assumptions, in order.
 func Assumptions() []Assumption {
 	var list []Assumption
 	section := ""
-	for line := range strings.SplitSeq(assumptions, "\n") {
+	for line := range strings.SplitSeq(Markdown(), "\n") {
 		if title, found := strings.CutPrefix(line, "## "); found {
 			section = title
 		}

@@ -4,7 +4,7 @@
 // this project had to choose. Each choice is a row of docs/assumptions.md, and most rows
 // can be tested from outside: the probe sends a few requests for each and reports whether
 // the gateway agrees with the row or differs from it. If the probe can't tell, it reports
-// why. Pass a report's [Profile] to mockserver.WithProfile, and the mock gateway behaves
+// why. Pass a report to mockserver.WithProfile, and the mock gateway behaves
 // like the probed one. Compare a later run with the profile to see what has changed.
 //
 //	report, err := gatewayprobe.Run(ctx, gatewayprobe.Config{
@@ -28,7 +28,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/docs"
+	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/gateway-go/gateway/internal/profile"
 )
 

@@ -33,7 +33,7 @@ func (m Machine) States() []string {
 func Machines() []Machine {
 	arrow := regexp.MustCompile(`(?m)^ +(\S+) --> (\S+)$`)
 	var list []Machine
-	for section := range strings.SplitSeq(states, "\n## ") {
+	for section := range strings.SplitSeq(string(file("states.md")), "\n## ") {
 		title, _, _ := strings.Cut(section, "\n")
 		m := Machine{Title: title}
 		for _, found := range arrow.FindAllStringSubmatch(section, -1) {

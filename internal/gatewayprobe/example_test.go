@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/mockserver"
 )
 

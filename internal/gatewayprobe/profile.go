@@ -38,19 +38,17 @@ func ReadProfile(text []byte) (Profile, error) {
 		Results  []Result          `json:"results"`
 	}
 	if err := json.Unmarshal(jsonread.WithoutMark(text), &file); err != nil {
-		return Profile{}, fmt.Errorf("gatewayprobe: neither a profile nor a report: %w", err)
+		return Profile{}, fmt.Errorf("neither a profile nor a report: %w", err)
 	}
 	p := Profile{Name: file.Name, Readings: file.Readings}
 	switch {
 	case file.Results != nil:
 		p = (&Report{Gateway: file.Gateway, Results: file.Results}).Profile()
 	case file.Readings == nil:
-		return p, errors.New("gatewayprobe: neither a profile, which has readings, nor a report, which has results")
+		return p, errors.New("neither a profile, which has readings, nor a report, which has results")
 	}
-	if _, _, err := profile.Read(p.Readings); err != nil {
-		return Profile{}, fmt.Errorf("gatewayprobe: profile: %w", err)
-	}
-	return p, nil
+	_, _, err := profile.Read(p.Readings)
+	return p, err
 }
 
 // reading returns the profile's reading of a row.
