@@ -6,50 +6,17 @@ import (
 )
 
 var table = []Control{ //nolint:gochecknoglobals // never changes
-	{
-		Name: "transactions/pay", Label: "Pay", Hint: "The payer pays.",
-		run: transaction(engine.Pay),
-	},
-	{
-		Name: "transactions/challenge/pass", Label: "Pass 3-D Secure", Hint: "The payer passes the challenge.",
-		run: transaction(engine.PassChallenge),
-	},
-	{
-		Name: "transactions/challenge/fail", Label: "Fail 3-D Secure", Hint: "The payer fails the challenge.", Danger: true,
-		run: transaction(engine.FailChallenge),
-	},
-	{
-		Name: "transactions/expire", Label: "Expire", Hint: "It expires now.",
-		run: transaction(engine.Expire),
-	},
-	{
-		Name: "transactions/refuse", Label: "Refuse", Hint: "The issuer refuses the card.", Danger: true,
-		run: transaction(engine.Refuse),
-	},
-	{
-		Name: "transactions/cancel", Label: "Cancel", Hint: "It is canceled.", Danger: true,
-		run: transaction(engine.Cancel),
-	},
-	{
-		Name: "transactions/chargeback", Label: "Charge back", Hint: "The payer's bank takes the payment back.", Danger: true,
-		run: transaction(engine.Chargeback),
-	},
-	{
-		Name: "transactions/dispute/open", Label: "Open dispute", Hint: "The payer's bank asks for the money back (MED).", Danger: true,
-		run: transaction(engine.OpenDispute),
-	},
-	{
-		Name: "transactions/dispute/contest", Label: "Contest dispute", Hint: "The merchant contests the dispute.",
-		run: transaction(engine.ContestDispute),
-	},
-	{
-		Name: "transactions/dispute/win", Label: "Win dispute", Hint: "The dispute is decided for the merchant.",
-		run: transaction(engine.WinDispute),
-	},
-	{
-		Name: "transactions/dispute/lose", Label: "Lose dispute", Hint: "The dispute is decided for the payer.", Danger: true,
-		run: transaction(engine.LoseDispute),
-	},
+	transaction("transactions/pay", "Pay", "The payer pays.", engine.Pay),
+	transaction("transactions/challenge/pass", "Pass 3-D Secure", "The payer passes the challenge.", engine.PassChallenge),
+	dangerous(transaction("transactions/challenge/fail", "Fail 3-D Secure", "The payer fails the challenge.", engine.FailChallenge)),
+	transaction("transactions/expire", "Expire", "It expires now.", engine.Expire),
+	dangerous(transaction("transactions/refuse", "Refuse", "The issuer refuses the card.", engine.Refuse)),
+	dangerous(transaction("transactions/cancel", "Cancel", "It is canceled.", engine.Cancel)),
+	dangerous(transaction("transactions/chargeback", "Charge back", "The payer's bank takes the payment back.", engine.Chargeback)),
+	dangerous(transaction("transactions/dispute/open", "Open dispute", "The payer's bank asks for the money back (MED).", engine.OpenDispute)),
+	transaction("transactions/dispute/contest", "Contest dispute", "The merchant contests the dispute.", engine.ContestDispute),
+	transaction("transactions/dispute/win", "Win dispute", "The dispute is decided for the merchant.", engine.WinDispute),
+	dangerous(transaction("transactions/dispute/lose", "Lose dispute", "The dispute is decided for the payer.", engine.LoseDispute)),
 	{
 		Name: "transactions/settle-for", Label: "Settle for another amount", Hint: "The gateway reports this as the amount; 0 undoes it.",
 		Number: Number{Member: "amount", Label: "Amount in the smallest unit"},
@@ -61,31 +28,13 @@ var table = []Control{ //nolint:gochecknoglobals // never changes
 		},
 	},
 
-	{
-		Name: "transfers/analyse", Label: "Analyse", Hint: "The transfer goes to a risk check.",
-		run: transfer(engine.AnalyseTransfer),
-	},
-	{
-		Name: "transfers/process", Label: "Process", Hint: "The bank accepts the transfer.",
-		run: transfer(engine.ProcessTransfer),
-	},
-	{
-		Name: "transfers/settle", Label: "Settle", Hint: "The money reaches its receiver.",
-		run: transfer(engine.SettleTransfer),
-	},
-	{
-		Name: "transfers/fail", Label: "Fail", Hint: "The bank rejects the transfer.", Danger: true,
-		run: transfer(engine.FailTransfer),
-	},
+	transfer("transfers/analyse", "Analyse", "The transfer goes to a risk check.", engine.AnalyseTransfer),
+	transfer("transfers/process", "Process", "The bank accepts the transfer.", engine.ProcessTransfer),
+	transfer("transfers/settle", "Settle", "The money reaches its receiver.", engine.SettleTransfer),
+	dangerous(transfer("transfers/fail", "Fail", "The bank rejects the transfer.", engine.FailTransfer)),
 
-	{
-		Name: "subscriptions/authorize", Label: "Authorize", Hint: "The payer authorizes the Pix Automatico.",
-		run: subscription(engine.AuthorizeSubscription),
-	},
-	{
-		Name: "subscriptions/cancel-debit", Label: "Cancel next debit", Hint: "The payer cancels the next debit of the Pix Automatico.", Danger: true,
-		run: subscription(engine.CancelDebit),
-	},
+	subscription("subscriptions/authorize", "Authorize", "The payer authorizes the Pix Automatico.", engine.AuthorizeSubscription),
+	dangerous(subscription("subscriptions/cancel-debit", "Cancel next debit", "The payer cancels the next debit of the Pix Automatico.", engine.CancelDebit)),
 	{
 		Name: "subscriptions/fail-next", Label: "Fail next charges", Hint: "The next charges fail; 0 undoes it.",
 		Number: Number{Member: "count", Label: "Charges", Default: 1},
@@ -96,65 +45,55 @@ var table = []Control{ //nolint:gochecknoglobals // never changes
 			return refusal
 		},
 	},
-	{
-		Name: "subscriptions/reject", Label: "Reject", Hint: "The payer rejects the Pix Automatico.", Danger: true,
-		run: subscription(engine.RejectSubscription),
-	},
-	{
-		Name: "subscriptions/revoke", Label: "Revoke", Hint: "The payer revokes the Pix Automatico.", Danger: true,
-		run: subscription(engine.RevokeSubscription),
-	},
+	dangerous(subscription("subscriptions/reject", "Reject", "The payer rejects the Pix Automatico.", engine.RejectSubscription)),
+	dangerous(subscription("subscriptions/revoke", "Revoke", "The payer revokes the Pix Automatico.", engine.RevokeSubscription)),
 
-	{
-		Name: "checkout/begin", Label: "Begin payment", Hint: "The buyer asks for the Pix code or sends the card.",
-		run: link(begin),
-	},
-	{
-		Name: "checkout/pay", Label: "Pay", Hint: "The buyer pays.",
-		run: link(pay),
-	},
-	{
-		Name: "checkout/expire", Label: "Expire", Hint: "The link expires now.", Danger: true,
-		run: link(func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
-			return engine.ExpireLink(d.Env, l, d.SessionsOf(l))
-		}),
-	},
-	{
-		Name: "checkout/deactivate", Label: "Deactivate", Hint: "The merchant takes the link off sale.", Danger: true,
-		run: link(func(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
-			return engine.DeactivateLink(d.Env, l, d.SessionsOf(l))
-		}),
-	},
+	link("checkout/begin", "Begin payment", "The buyer asks for the Pix code or sends the card.", begin),
+	link("checkout/pay", "Pay", "The buyer pays.", pay),
+	dangerous(link("checkout/expire", "Expire", "The link expires now.", expire)),
+	dangerous(link("checkout/deactivate", "Deactivate", "The merchant takes the link off sale.", deactivate)),
 }
 
-type runner = func(a *store.Account, id string, number int64) *engine.Refusal
+// dangerous marks a control that can't be undone.
+func dangerous(c Control) Control {
+	c.Danger = true
+	return c
+}
 
-func transaction(do store.Transition[engine.Transaction]) runner {
-	return func(a *store.Account, id string, _ int64) *engine.Refusal {
+func transaction(name, label, hint string, do store.Transition[engine.Transaction]) Control {
+	return Control{Name: name, Label: label, Hint: hint, run: func(a *store.Account, id string, _ int64) *engine.Refusal {
 		_, refusal := a.Transaction(id, do)
 		return refusal
-	}
+	}}
 }
 
-func transfer(do store.Transition[engine.Transfer]) runner {
-	return func(a *store.Account, id string, _ int64) *engine.Refusal {
+func transfer(name, label, hint string, do store.Transition[engine.Transfer]) Control {
+	return Control{Name: name, Label: label, Hint: hint, run: func(a *store.Account, id string, _ int64) *engine.Refusal {
 		_, refusal := a.Transfer(id, do)
 		return refusal
-	}
+	}}
 }
 
-func subscription(do store.Transition[engine.Subscription]) runner {
-	return func(a *store.Account, id string, _ int64) *engine.Refusal {
+func subscription(name, label, hint string, do store.Transition[engine.Subscription]) Control {
+	return Control{Name: name, Label: label, Hint: hint, run: func(a *store.Account, id string, _ int64) *engine.Refusal {
 		_, refusal := a.Subscription(id, do)
 		return refusal
-	}
+	}}
 }
 
-func link(do func(*store.Data, *engine.Link) (engine.Change, *engine.Refusal)) runner {
-	return func(a *store.Account, slug string, _ int64) *engine.Refusal {
+func link(name, label, hint string, do func(*store.Data, *engine.Link) (engine.Change, *engine.Refusal)) Control {
+	return Control{Name: name, Label: label, Hint: hint, run: func(a *store.Account, slug string, _ int64) *engine.Refusal {
 		_, refusal := a.Link(slug, do)
 		return refusal
-	}
+	}}
+}
+
+func expire(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+	return engine.ExpireLink(d.Env, l, d.SessionsOf(l))
+}
+
+func deactivate(d *store.Data, l *engine.Link) (engine.Change, *engine.Refusal) {
+	return engine.DeactivateLink(d.Env, l, d.SessionsOf(l))
 }
 
 // begin starts the payment of the link's newest ready session.
