@@ -74,6 +74,23 @@ func TestAValueOfTheWrongTypeIsNotDecoded(t *testing.T) {
 	}
 }
 
+// Both spellings of a timestamp are read by the JSON package, which is stricter than
+// Go's time package.
+func TestATimestampThatIsNotRFC3339IsNotDecoded(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{"at":"2027-01-04T12:00:00,5Z"}`, `{"at":"2027-01-04t12:00:00,5z"}`, `{"at":"2027-01-04t2:00:00z"}`, `{"at":"2027-01-04t12:00:00+24:00"}`,
+	} {
+		d, err := spec.Parse([]byte(body))
+		require.NoError(t, err)
+		defer d.Release()
+		var in struct {
+			At time.Time `json:"at"`
+		}
+		require.ErrorContains(t, d.Decode(&in), "/at", body)
+	}
+}
+
 func TestAReusedDocumentHasNoStateOfThePreviousBody(t *testing.T) {
 	t.Parallel()
 	rule := func(o *spec.Object) { o.Int("amount", spec.Required) }

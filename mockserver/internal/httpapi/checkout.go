@@ -17,12 +17,12 @@ import (
 func (a *API) checkoutRoutes() []route {
 	return []route{
 		{
-			Operation: spec.CheckoutLinks.Create, status: 201, list: true,
+			Operation: spec.CheckoutLinks.Create, status: 201,
 			plain: []int{http.StatusUnprocessableEntity, http.StatusInternalServerError},
 			do:    withBody(a.createLink), data: linkURL{},
 		},
 		{
-			Operation: spec.CheckoutSessions.Open, status: 200, list: true,
+			Operation: spec.CheckoutSessions.Open, status: 200,
 			do: plainly(a.openSession), data: sessionView{}, refusals: []string{engine.CodeNotFound, engine.CodeCheckoutGone},
 		},
 		{

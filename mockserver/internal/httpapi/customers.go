@@ -18,7 +18,7 @@ func (a *API) customerRoutes() []route {
 			do: withBody(a.createCustomer), data: customerView{}, refusals: []string{engine.CodeDuplicateReference},
 		},
 		{
-			Operation: spec.Customers.List, status: 200, list: true,
+			Operation: spec.Customers.List, status: 200,
 			do: listCustomers, data: customerView{},
 		},
 		{

@@ -65,9 +65,8 @@ func StatusOf(r *engine.Refusal) int {
 // settle sets the status of a validation failure, which depends on the dialect
 // and the route.
 func (p *problem) settle(rq *request) {
-	always := rq.route != nil && (rq.route.list || rq.route.legacy)
-	if len(p.fields) > 0 && (always || rq.api.cfg.Dialect.Live(spec.ValidationStatus)) {
-		p.status = http.StatusUnprocessableEntity
+	if len(p.fields) > 0 {
+		p.status = rq.route.invalidStatus(rq.api.cfg.Dialect.Live(spec.ValidationStatus))
 	}
 }
 

@@ -21,7 +21,6 @@ type route struct {
 	liveOnly    bool  // the document dialect has no such path
 	sandboxOnly bool  // 403 in production
 	legacy      bool  // v1: only the apiKey header, no envelope
-	list        bool  // validation failures are 422 in both dialects; so are those of legacy routes
 	plain       []int // statuses whose errors have the {error, message, status} body
 	livePlain   []int // the same in the live dialect only
 	liveJSON    bool  // problems are sent as application/json in the live dialect
@@ -35,6 +34,15 @@ type route struct {
 	cause string // of the changes that it makes; set by [router.add]
 
 	rule func(param string, live bool) []spec.Violation // of the path's parameter; set by [router.add]
+}
+
+// invalidStatus is the status of a request that breaks a rule. In the document dialect
+// a v2 write has 400, unless it has a plain body for 422.
+func (r *route) invalidStatus(live bool) int {
+	if live || r.Method == http.MethodGet || r.legacy || slices.Contains(r.plain, http.StatusUnprocessableEntity) {
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusBadRequest
 }
 
 // handler executes the operation. Its data goes into the envelope.

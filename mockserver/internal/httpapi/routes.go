@@ -29,7 +29,7 @@ func (a *API) transactionRoutes() []route {
 			},
 		},
 		{
-			Operation: spec.Transactions.List, status: 200, list: true,
+			Operation: spec.Transactions.List, status: 200,
 			do: a.listTransactions, data: transactionView{}, live: transactionItem{},
 		},
 		{

@@ -67,17 +67,14 @@ func Shapes(live bool) []Shape {
 func (r *route) errors(live bool) []ErrorShape {
 	codes := map[int][]string{}
 	add := func(status int, more ...string) { codes[status] = append(codes[status], more...) }
-	invalid := http.StatusBadRequest
-	if live || r.list || r.legacy {
-		invalid = http.StatusUnprocessableEntity
-	}
+	invalid := r.invalidStatus(live)
 	add(http.StatusUnauthorized, "UNAUTHORIZED")
 	add(http.StatusForbidden, engine.CodeForbidden)
 	add(http.StatusTooManyRequests, "RATE_LIMITED")
-	if r.Rule != nil && r.Method == http.MethodGet {
-		add(http.StatusUnprocessableEntity, engine.CodeValidation)
-	} else if r.Rule != nil {
+	if r.Rule != nil {
 		add(invalid, engine.CodeValidation)
+	}
+	if r.Rule != nil && r.Method != http.MethodGet {
 		add(http.StatusBadRequest, "MALFORMED_JSON")
 		add(http.StatusRequestTimeout, "BODY_TIMEOUT")
 		add(http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE")

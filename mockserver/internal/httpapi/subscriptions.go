@@ -25,7 +25,7 @@ func (a *API) subscriptionRoutes() []route {
 			},
 		},
 		{
-			Operation: spec.Subscriptions.List, status: 200, list: true, livePlain: plain,
+			Operation: spec.Subscriptions.List, status: 200, livePlain: plain,
 			data: subscriptionView{},
 			do: listed[engine.Subscription, *subscriptionView]{
 				table: func(d *store.Data) *store.Table[engine.Subscription] { return &d.Subscriptions },

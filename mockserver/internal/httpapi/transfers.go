@@ -23,7 +23,7 @@ func (a *API) transferRoutes() []route {
 			do: withBody(a.createTransfer), data: transferView{}, refusals: []string{engine.CodeDuplicateReference},
 		},
 		{
-			Operation: spec.Transfers.List, status: 200, list: true,
+			Operation: spec.Transfers.List, status: 200,
 			do: transfers.byCursor, data: transferView{},
 		},
 		{
