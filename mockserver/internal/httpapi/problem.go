@@ -66,7 +66,7 @@ func StatusOf(r *engine.Refusal) int {
 // and the route.
 func (p *problem) settle(rq *request) {
 	if len(p.fields) > 0 {
-		p.status = rq.route.invalidStatus(rq.api.cfg.Dialect.Live(spec.ValidationStatus))
+		p.status = max(p.status, rq.route.invalidStatus(rq.api.cfg.Dialect.Live(spec.ValidationStatus))) // it may be 422 already
 	}
 }
 
