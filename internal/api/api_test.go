@@ -62,7 +62,7 @@ func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 		`pkg gateway, type TransactionStatus string`,
 		`pkg gateway, const TransactionPaid TransactionStatus = "paid"`,
 		`pkg webhook, type TransactionEvent struct, embedded *Event`,
-		`pkg webhook, type Store interface, Complete func(context.Context, *Claim) error`,
+		`pkg webhook, type Store interface, Settle func(context.Context, *Claim, Disposition) error`,
 		`pkg webhook, const Inbox Mode = iota(1)`,
 		`pkg sqlstore, func HandleTx[E any](*Store, func(context.Context, *sql.Tx, E) error) func(context.Context, E) error`,
 		`pkg mockserver, func Run(TB, ...Option) *Server`,
