@@ -504,6 +504,7 @@ func TestNoCallAcceptsAnEmptyResource(t *testing.T) {
 			if call.effect == reads {
 				want = gateway.ErrServer
 			}
+			require.Error(t, err, "%s accepted %s: give its result an identity in call.go", call.name, body)
 			require.ErrorIs(t, onlySentinel(t, err), want, "%s accepted %s", call.name, body)
 			assert.Len(t, s.at, 1)
 		}

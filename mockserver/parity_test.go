@@ -57,7 +57,7 @@ func callsOf() map[string]string {
 		"Requests.Count":      "GET /requests",
 		"Requests.NearMisses": "GET /requests",
 		"Requests.Clear":      "DELETE /requests",
-		"Requests.Wait":       "POST /requests/wait",
+		"Requests.Wait":       "POST /requests/wait?timeout=0s",
 		"Requests.InFlight":   "GET /requests",
 
 		"Server.Wait":      "POST /deliveries/wait",
@@ -131,7 +131,7 @@ func TestEachControlOfAResourceIsInTheTable(t *testing.T) {
 	gw := reflect.ValueOf(mockserver.Run(t)).Elem()
 	for _, name := range tabled() {
 		controls := gw.FieldByName(name)
-		assert.Equal(t, rows[strings.ToLower(name)], controls.NumMethod(), name)
+		assert.Equal(t, rows[strings.ToLower(name)], controls.NumMethod(), "%s: each row of the table of controls needs a Go method", name)
 		for _, method := range controls.Methods() {
 			args := []reflect.Value{reflect.ValueOf("nothing")}
 			if method.Type().NumIn() == 2 {

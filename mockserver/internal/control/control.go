@@ -2,8 +2,7 @@
 // live gateway: a test does it for them. The calls of the control plane, the
 // console's buttons and the methods of package mockserver read it.
 //
-// To add a control, add a row here, a method to package mockserver and a line to the
-// calls in docs/mockgateway.md.
+// CONTRIBUTING.md says how to add a control.
 package control
 
 import (

@@ -167,14 +167,15 @@ func dialectOfCancelReasons(m *mock, dialect string) {
 
 // malformed-id: a malformed id in a path.
 func dialectOfMalformedIDs(m *mock, dialect string) {
+	bodies := map[string]string{}
+	for _, w := range writes(m.t) {
+		bodies[w.name] = w.body
+	}
 	for _, op := range m.api.Operations() {
 		if !strings.Contains(op.Path, "{id}") {
 			continue
 		}
-		body := map[string]string{
-			"transactions.set_sandbox_status": `{"status":"paid"}`,
-			"transactions.update_delivery":    `{"tracking_code":"BR1"}`,
-		}[op.Name]
+		body := bodies[op.Name]
 		if body == "" && op.Method != http.MethodGet {
 			body = "{}"
 		}
