@@ -456,7 +456,7 @@ func (s *memoryStore) expire() {
 				e.attempts--
 			}
 			e.expired++
-			s.rest(e, now)
+			s.rest(e, e.due)
 		}
 	}
 }

@@ -64,7 +64,8 @@ type Store interface {
 	Claim(ctx context.Context, key string, lease time.Duration) (*Claim, Entry, error)
 
 	// Next claims up to limit waiting events that are due, the longest due
-	// first. Events whose lease has expired are waiting again.
+	// first. Events whose lease has expired are waiting again, in their place before
+	// later ones of their resource.
 	Next(ctx context.Context, limit int, lease time.Duration) ([]*Claim, error)
 
 	// NextUnhandled claims up to limit unhandled events that are due and for

@@ -71,19 +71,22 @@ const durableKey = ` RETURNING key, (SELECT ` + raiseCommit + `)`
 const ended = ` WHERE seq = ANY(ARRAY(SELECT e.seq FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS c(key, token),
 	LATERAL (SELECT r.seq FROM {t} AS r WHERE r.key = c.key AND r.token = c.token AND r.state + 0 = 2 FOR UPDATE SKIP LOCKED) AS e))` + durableKey
 
+// place is the due time of an event that is not repeated later because of what it did. If
+// another one of its resource follows, it keeps its due time, and so its place. Usually
+// there is none, and the current time lets other processes find the event at once (see
+// frontier).
+const place = `CASE WHEN (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.account = {row}.account
+				AND f.resource = {row}.resource AND f.due + 0 <= {now} LIMIT 1) IS NULL THEN {now} ELSE {row}.due END`
+
 // expires ends a claim whose lease has expired. The first two in a row do not count as
 // attempts; see webhook.Claim.
-const expires = `UPDATE {t} SET state = {rest}, token = '', due = {now}, since = {now}, reason = '',
+const expires = `UPDATE {t} SET state = {rest}, token = '', due = {place}, since = {now}, reason = '',
 			attempts = CASE WHEN expired < 2 THEN attempts - 1 ELSE attempts END, expired = expired + 1`
 
-// The changes that end a claim. A released event that is followed by another one of its resource
-// keeps its due time, and so its place; usually there is none, and the current time
-// lets other processes find the event at once (see frontier).
+// The changes that end the claims of several events together.
 const (
 	completes = `UPDATE {t} SET state = 3, since = {now}, body = NULL, confirmed = NULL, reason = ''`
-	releases  = `UPDATE {t} SET state = {rest}, token = '', since = {now}, attempts = attempts - 1,
-			due = CASE WHEN (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.account = {row}.account
-				AND f.resource = {row}.resource AND f.due + 0 <= {now} LIMIT 1) IS NULL THEN {now} ELSE {row}.due END`
+	releases  = `UPDATE {t} SET state = {rest}, token = '', since = {now}, attempts = attempts - 1, due = {place}`
 )
 
 const raiseCommit = `set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
@@ -138,7 +141,7 @@ func statement(d Dialect, table, account, text string) string {
 		in, ni, waiting = `= ANY(ARRAY`, `)`, `e.state + 0 = 1`
 		commit = durable
 	}
-	text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{wait}", wait, "{in}", in, "{ni}", ni,
+	text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{place}", place, "{wait}", wait, "{in}", in, "{ni}", ni,
 		"{waiting}", waiting, "{durable}", commit).Replace(text)
 	text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{a}", "'"+account+"'", "{now}", now, "{skip}", skip, "{skip_e}", skipE,
 		"{lock_e}", strings.TrimSuffix(skipE, " SKIP LOCKED")).Replace(text)
