@@ -129,6 +129,8 @@ func (r *request) repeat(earlier *OutcomeError) error {
 		return nil
 	case earlier.Op != r.op.Name:
 		return fmt.Errorf("RepeatOf: the error is that of %s", earlier.Op)
+	case earlier.account != r.client.Account():
+		return errors.New("RepeatOf: the error is that of a client with another account or base URL, where the earlier call may have been applied")
 	case r.o.idempotencyKey != "" && r.o.idempotencyKey != earlier.IdempotencyKey:
 		return errors.New("RepeatOf: the IdempotencyKey is not that of the earlier call")
 	}

@@ -114,10 +114,12 @@ func TestStatusesOfSuccessesAndValidationErrors(t *testing.T) {
 // read.
 func TestAWriteWithATruncatedSuccessHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	r := &request{op: &spec.Operation{Name: "x", Method: http.MethodPost}}
+	client, err := New("https://api.example.com", APIKey("k"))
+	require.NoError(t, err)
+	r := &request{client: client, op: &spec.Operation{Name: "x", Method: http.MethodPost}}
 	res := &transport.Result{Status: 200, Err: errors.New("too long")}
 	require.ErrorIs(t, r.failure(res), ErrOutcomeUnknown)
-	err := r.undecodable(&transport.Result{Status: 200}, errors.New("boom"))
+	err = r.undecodable(&transport.Result{Status: 200}, errors.New("boom"))
 	require.ErrorIs(t, err, ErrOutcomeUnknown)
 	require.ErrorContains(t, err, "boom")
 	r.op = &spec.Operation{Name: "x", Method: http.MethodGet}

@@ -247,6 +247,8 @@ type OutcomeError struct {
 	ResourceStatus string    // the status of that resource
 	Sent           time.Time // when the write was first sent, by this machine's clock: see FirstSent
 	Err            error     // an *Error
+
+	account Account // of the client
 }
 
 // Error returns a one-line message with the operation and the reason.
@@ -357,7 +359,7 @@ func (r *request) inconclusive(res *transport.Result, e *Error) error {
 		return e
 	}
 	e.unknown = true
-	o := &OutcomeError{Op: e.Op, Reference: e.Reference, IdempotencyKey: r.key, ResourceID: e.ResourceID, Sent: res.Started, Err: e}
+	o := &OutcomeError{Op: e.Op, Reference: e.Reference, IdempotencyKey: r.key, ResourceID: e.ResourceID, Sent: res.Started, Err: e, account: r.client.Account()}
 	if isSuccess(res.Status) {
 		o.ResourceID, o.ResourceStatus = wire.ExtractIdentity(res.Body)
 	}

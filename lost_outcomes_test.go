@@ -697,6 +697,8 @@ func TestRepeatOfTakesTheErrorOfTheEarlierCall(t *testing.T) {
 	require.ErrorContains(t, err, "the IdempotencyKey is not that of the earlier call")
 	_, err = client.Transfers.Create(t.Context(), gateway.TransferParams{}, gateway.RepeatOf(lost))
 	require.ErrorContains(t, err, "RepeatOf: the error is that of transactions.create")
+	_, err = gw.Client(gateway.WithAccount("shop-mx")).Transactions.Create(t.Context(), pixCharge(""), gateway.RepeatOf(lost))
+	require.ErrorContains(t, err, "RepeatOf: the error is that of a client with another account")
 	for _, definite := range []error{nil, gateway.ErrNotSent, &gateway.Error{}, &gateway.OutcomeError{}} {
 		_, err = client.Transactions.Create(t.Context(), pixCharge("order-1"), gateway.RepeatOf(definite))
 		require.EqualError(t, err, "gateway: transactions.create: RepeatOf needs the error of the earlier call, which must match ErrOutcomeUnknown")

@@ -259,8 +259,8 @@ func IdempotencyKey(key string) RequestOption {
 // RepeatOf marks this call as a repeat of the one that returned err, which must
 // match [ErrOutcomeUnknown]. The call must be the same, with the same params. Its
 // reference and its [IdempotencyKey] are those of the earlier call, even if the
-// client generated them; with another one, or after an error of another method,
-// the call is rejected. So is a repeat that might be applied twice, because the
+// client generated them; with another one, or after an error of another method or
+// of a client with another [Account], the call is rejected. So is a repeat that might be applied twice, because the
 // call has neither a reference nor a key that the client relies on: a refund, for
 // example, without [WithIdempotencyKeys].
 //
