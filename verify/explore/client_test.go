@@ -12,7 +12,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver"
 
-	"github.com/gateway-go/gateway/verify/explore"
+	"github.com/gateway-go/gateway/internal/explore"
 )
 
 // maxFaults returns the maximum number of faults in a schedule of an operation.

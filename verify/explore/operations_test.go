@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore/fault"
 	"github.com/gateway-go/gateway/mockserver"
 )
 
@@ -245,7 +246,7 @@ var errReadFailed = errors.New("the transaction could not be read")
 // refund.
 func refundAgain(ctx context.Context, s *schedule) (string, error) {
 	time.Sleep(time.Hour)
-	s.arrive(afterTheCall)
+	s.arrive(fault.AfterTheCall)
 	t, err := s.client.Transactions.Get(ctx, s.order.transaction)
 	if err != nil {
 		return "", errors.Join(errReadFailed, err)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore"
+	"github.com/gateway-go/gateway/internal/explore/fault"
 	"github.com/gateway-go/gateway/mockserver"
-
-	"github.com/gateway-go/gateway/verify/explore"
 )
 
 // schedule is one call of an operation, with its faults and events.
@@ -76,10 +76,10 @@ func (s *schedule) choose(n int) int {
 
 // fault chooses the fault of a request. A read after an hour's wait is not
 // stale.
-func (s *schedule) fault(write bool) fault {
-	faults := writeFaults()
+func (s *schedule) fault(write bool) fault.Case {
+	faults := fault.Writes()
 	if !write {
-		faults = readFaults()
+		faults = fault.Reads()
 	}
 	n := len(faults)
 	if !write && s.operation.again != nil {
@@ -87,8 +87,8 @@ func (s *schedule) fault(write bool) fault {
 	}
 	f := faults[s.choose(n)]
 	switch {
-	case f.name == "":
-	case write && !f.final:
+	case f.Name == "":
+	case write && !f.Final:
 		s.transient++
 	default:
 		s.serious++
@@ -102,12 +102,12 @@ func (s *schedule) before() int { return s.happens(s.operation.events) }
 // after chooses what happens between a request and its response. If the gateway
 // did nothing, the same event before the next request, or at the end, covers the
 // case.
-func (s *schedule) after(f fault) int {
+func (s *schedule) after(f fault.Case) int {
 	var possible []int
-	if f.applied {
+	if f.Applied {
 		possible = append(possible, s.operation.events...)
 	}
-	if f.name != "" {
+	if f.Name != "" {
 		possible = append(possible, contextEndsInWait)
 	}
 	return s.happens(possible)
@@ -176,8 +176,8 @@ func (s *schedule) play() {
 	if res.crashed {
 		res = s.restart(started)
 	}
-	s.arrive(beforeNext)
-	s.arrive(afterTheCall)
+	s.arrive(fault.BeforeNext)
+	s.arrive(fault.AfterTheCall)
 	found := s.read()
 	s.check(res, found)
 	s.resolve(res, started)

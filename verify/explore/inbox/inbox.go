@@ -20,7 +20,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
 
-	"github.com/gateway-go/gateway/verify/explore"
+	"github.com/gateway-go/gateway/internal/explore"
 )
 
 // World is the environment of a run: an empty store, and storage for effects.

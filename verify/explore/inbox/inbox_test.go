@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/verify/explore"
+	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/verify/explore/inbox"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/gateway-go/gateway/verify/explore"
+	"github.com/gateway-go/gateway/internal/explore"
 )
 
 // TestEverySequenceOfChoicesIsRunOnce has a first choice that determines which
