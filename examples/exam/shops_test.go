@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +40,12 @@ type program struct {
 
 func programs() []program {
 	return []program{
+		{"go", func(t *testing.T) []string {
+			t.Helper()
+			path, err := goShop()
+			require.NoError(t, err)
+			return []string{path}
+		}},
 		{"python", interpreted("python3", "python/shop.py")},
 	}
 }
@@ -54,8 +61,33 @@ func interpreted(interpreter, script string) func(t *testing.T) []string {
 	}
 }
 
+// binaries is the folder of the Go shop's executable.
+var binaries string
+
+var goShop = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(binaries, "goshop.exe")
+	out, err := exec.Command("go", "build", "-o", path, "./goshop").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "shops")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		binaries = dir
+		return m.Run()
+	}())
+}
+
 // forEach runs a test for each shop and each dialect of the gateway.
-func forEach(t *testing.T, test func(t *testing.T, s *shop)) {
+func forEach(t *testing.T, test func(s *shop)) {
 	t.Helper()
 	for _, p := range programs() {
 		t.Run(p.name, func(t *testing.T) {
@@ -69,7 +101,7 @@ func forEach(t *testing.T, test func(t *testing.T, s *shop)) {
 					t.Parallel()
 					s := newShop(t, command, opts...)
 					s.start()
-					test(t, s)
+					test(s)
 				})
 			}
 		})
@@ -166,7 +198,7 @@ func (s *shop) post(path, body string) int {
 	return status
 }
 
-func (s *shop) place(id string, cents int64, method string, more string) int {
+func (s *shop) place(id string, cents int64, method, more string) int {
 	s.t.Helper()
 	return s.post("/exam/orders", fmt.Sprintf(`{"id":%q,"amount":%d,"currency":"BRL","method":%q,"buyer":{
 		"name":"José & Ana <Souza>","email":"ana@example.com","document":{"type":"CPF","number":"52998224725"},
@@ -214,7 +246,8 @@ func (s *shop) charges() (n int) {
 
 func TestPlainLife(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, s *shop) {
+	forEach(t, func(s *shop) {
+		t := s.t
 		require.Equal(t, http.StatusCreated, s.place("x1", 1990, "pix", ""))
 		tx := s.charge("x1")
 		assert.Equal(t, report{ID: "x1", Status: "pending", Charges: []string{tx}}, s.report("x1"))
@@ -246,7 +279,8 @@ func TestPlainLife(t *testing.T) {
 
 func TestCards(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, s *shop) {
+	forEach(t, func(s *shop) {
+		t := s.t
 		assert.Equal(t, http.StatusPaymentRequired, s.place("refused", 1990, "credit_card", `,"card_token":"pgct_refused_1"`))
 		assert.Equal(t, "failed", s.report("refused").Status)
 		assert.Equal(t, http.StatusPaymentRequired, s.place("invalid", 1990, "credit_card", `,"card_token":"not_a_token"`))
@@ -267,7 +301,8 @@ func TestCards(t *testing.T) {
 // The response of the create is lost for good, the webhooks too, and the process dies.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, s *shop) {
+	forEach(t, func(s *shop) {
+		t := s.t
 		require.Equal(t, http.StatusCreated, s.place("x1", 1990, "pix", ""))
 		require.NoError(t, s.gw.Webhooks.PauseEndpoint(s.endpoint))
 		require.NoError(t, s.gw.Faults.Add(mockserver.Status(http.StatusServiceUnavailable).Applied().On("transactions.create")))
@@ -326,7 +361,8 @@ func (s *shop) only(cents int64) (id string) {
 
 func TestSomebodyElseHasTheReference(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, s *shop) {
+	forEach(t, func(s *shop) {
+		t := s.t
 		require.Equal(t, http.StatusCreated, s.place("x1", 1990, "pix", ""))
 		own, err := s.gw.Client().Transactions.Get(t.Context(), s.charge("x1"))
 		require.NoError(t, err)
@@ -346,7 +382,8 @@ func TestSomebodyElseHasTheReference(t *testing.T) {
 
 func TestVoucherPaidLate(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, s *shop) {
+	forEach(t, func(s *shop) {
+		t := s.t
 		require.Equal(t, http.StatusCreated, s.place("x1", 1990, "voucher", ""))
 		require.NoError(t, s.gw.Clock.Advance(4*24*time.Hour))
 		s.tick()
@@ -357,9 +394,59 @@ func TestVoucherPaidLate(t *testing.T) {
 	})
 }
 
+// Only the Go shop offers the hooks for subscriptions and payouts.
+func TestSubscriptionsAndPayouts(t *testing.T) {
+	t.Parallel()
+	forEach(t, func(s *shop) {
+		t := s.t
+		if !strings.Contains(s.command[0], "goshop") {
+			assert.Equal(t, http.StatusNotFound, s.post("/exam/subscriptions", `{}`))
+			assert.Equal(t, http.StatusNotFound, s.post("/exam/payouts", `{}`))
+			return
+		}
+		get := func(path string) string {
+			_, body := s.call(http.MethodGet, path, "")
+			return string(body)
+		}
+		require.NoError(t, s.gw.Faults.Add(mockserver.LoseResponse().On("subscriptions.create").Times(1)))
+		for range 2 {
+			require.Equal(t, http.StatusCreated, s.post("/exam/subscriptions", `{"id":"s1","amount":4990,"interval":"month","card_token":"pgct_ok_1"}`))
+		}
+		assert.JSONEq(t, `{"id":"s1","status":"active","periods":1,"paid":4990}`, get("/exam/subscriptions/s1"))
+		require.NoError(t, s.gw.Clock.Advance(32*24*time.Hour))
+		s.delivered()
+		assert.JSONEq(t, `{"id":"s1","status":"active","periods":2,"paid":9980}`, get("/exam/subscriptions/s1"))
+
+		require.NoError(t, s.gw.Faults.Add(mockserver.LoseResponse().On("transfers.create").Times(1)))
+		for range 2 {
+			require.Equal(t, http.StatusCreated, s.post("/exam/payouts", `{"id":"p1","amount":5000,"pix_key":"ana@example.com"}`))
+		}
+		require.NoError(t, s.gw.Webhooks.PauseEndpoint(s.endpoint))
+		require.NoError(t, s.gw.Clock.Advance(32*24*time.Hour))
+		s.kill()
+		s.start()
+		s.tick()
+		assert.JSONEq(t, `{"id":"s1","status":"active","periods":3,"paid":14970}`, get("/exam/subscriptions/s1"))
+		var payout struct {
+			Status string `json:"status"`
+			Paid   int64  `json:"paid"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(get("/exam/payouts/p1")), &payout))
+		assert.Equal(t, "paid", payout.Status)
+		assert.EqualValues(t, 5000, payout.Paid)
+		n := 0
+		for _, err := range s.gw.Client().Transfers.All(t.Context(), gateway.TransferListParams{}) {
+			require.NoError(t, err)
+			n++
+		}
+		assert.Equal(t, 1, n)
+	})
+}
+
 func TestForgedAndForeignEvents(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, s *shop) {
+	forEach(t, func(s *shop) {
+		t := s.t
 		require.Equal(t, http.StatusCreated, s.place("x1", 1990, "pix", ""))
 		body := fmt.Sprintf(`{"id":"evt_1","event":"transaction","data":{"id":%q,"event_type":"transaction.paid","status":"paid","amount":1990}}`, s.charge("x1"))
 		assert.Equal(t, http.StatusUnauthorized, s.post("/webhooks", body))
@@ -377,7 +464,8 @@ func TestForgedAndForeignEvents(t *testing.T) {
 
 func TestBadRequestsGetAnAnswer(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, s *shop) {
+	forEach(t, func(s *shop) {
+		t := s.t
 		for _, body := range []string{``, `[]`, `{`, `{}`, `{"id":"x1","amount":0,"method":"pix"}`, `{"id":"x1","amount":1.5,"method":"pix"}`, `{"id":"x1","amount":100,"method":"cash"}`} {
 			status := s.post("/exam/orders", body)
 			assert.True(t, status == 400 || status == 422, "%s: %d", body, status)

@@ -413,7 +413,8 @@ class Shop:
                     return
             except Rejected:
                 with self.store.commit() as db:
-                    db.execute("UPDATE refunds SET state = 'rejected' WHERE order_id = ? AND id = ?", (order["id"], refund_id))
+                    db.execute("UPDATE refunds SET state = 'rejected' WHERE order_id = ? AND id = ? AND state = 'sent'",
+                               (order["id"], refund_id))
                 return
 
     def settle_refund(self, refund, now):
