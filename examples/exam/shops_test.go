@@ -47,6 +47,7 @@ func programs() []program {
 			return []string{path}
 		}},
 		{"python", interpreted("python3", "python/shop.py")},
+		{"node", interpreted("node", "node/shop.mjs")},
 	}
 }
 
