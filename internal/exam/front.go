@@ -72,8 +72,12 @@ type attempts struct {
 
 func newFront(gateway http.RoundTripper, stage Stage, act *activity, log func(Message)) *Front {
 	f := &Front{gateway: gateway, names: http.NewServeMux(), stage: stage, act: act, log: log, tried: map[string]*attempts{}, warn: map[string]bool{}}
+	routes := map[string]bool{} // a session is opened and resumed by the same route
 	for op := range spec.Operations() {
-		f.names.Handle(op.Method+" "+op.Path, named(op.Name))
+		if route := op.Method + " " + op.Path; !routes[route] {
+			routes[route] = true
+			f.names.Handle(route, named(op.Name))
+		}
 	}
 	return f
 }
