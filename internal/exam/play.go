@@ -33,6 +33,7 @@ type Play struct {
 	subs    []*agreement
 	verdict verdict
 	right   string // since when the reports were right
+	lenient bool   // a mishap need not happen
 }
 
 // stop ends a script. The outcome has its reason.
@@ -152,6 +153,7 @@ func (p *Play) Place(o *Order) int {
 // Buy places an order, and once more if the buyer got no answer or no charge.
 func (p *Play) Buy(o *Order) {
 	if status := p.Place(o); !done(status) && !refused(status) {
+		p.revived()
 		p.Quiet()
 		p.event("the buyer clicks again")
 		p.Place(o)
