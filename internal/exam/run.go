@@ -235,6 +235,10 @@ func (p *Play) sides() (list []OrderBooks) {
 		t, _ := p.truth(o, r)
 		list = append(list, OrderBooks{o.ID, o.Amount, r.String(), t.String()})
 	}
+	for _, a := range p.subs {
+		var none verdict
+		list = append(list, a.judge(p, &none, &none))
+	}
 	return list
 }
 
