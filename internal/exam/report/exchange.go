@@ -16,6 +16,8 @@ type line struct {
 	Count int
 }
 
+var round = strings.NewReplacer("h0m0s"+later, "h"+later, "m0s"+later, "m"+later)
+
 // Text is the message without its answer.
 func (l line) Text() string {
 	text := l.What
@@ -25,17 +27,17 @@ func (l line) Text() string {
 	if l.Count > 1 {
 		text += " (" + strconv.Itoa(l.Count) + " times)"
 	}
-	return clean(text)
+	return clean(round.Replace(text))
 }
 
-// minimized returns the messages that explain a failure: without hooks of other
-// orders, and with each read that was answered alike only once. Steps of the clock
-// with nothing between them are added up.
-func minimized(o *exam.Outcome) []line {
+// minimized returns the messages that explain a failure: without hooks and reads of the
+// orders of earlier scenarios, and with each read that was answered alike only once.
+// Steps of the clock with nothing between them are added up.
+func minimized(o *exam.Outcome, earlier map[string]bool) []line {
 	var lines []line
 	reads := map[exam.Message]int{}
 	for _, m := range o.Exchange {
-		if elsewhere(m, o.Orders) {
+		if elsewhere(m, o.Orders) || m.Fault == "" && earlier[m.What] {
 			continue
 		}
 		key := m
@@ -56,6 +58,23 @@ func minimized(o *exam.Outcome) []line {
 		lines = append(lines, line{m, 1})
 	}
 	return lines
+}
+
+// readsOf returns the reads of single transactions in the outcomes before a scenario. A
+// program's jobs repeat them in the scenarios after it, for all open orders.
+func readsOf(outcomes []exam.Outcome, before string) map[string]bool {
+	reads := map[string]bool{}
+	for _, o := range outcomes {
+		if o.Scenario == before {
+			break
+		}
+		for _, m := range o.Exchange {
+			if op, id, _ := strings.Cut(m.What, " "); strings.HasSuffix(op, ".get") && id != "" {
+				reads[m.What] = true
+			}
+		}
+	}
+	return reads
 }
 
 const later = " later"

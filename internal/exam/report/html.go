@@ -64,7 +64,7 @@ func (r Report) HTML(w io.Writer) error {
 	}
 	for _, o := range r.Outcomes {
 		if o.Status == exam.Failed {
-			v.Failed = append(v.Failed, failed{o, claims(&o), minimized(&o), r.Try(o.Scenario)})
+			v.Failed = append(v.Failed, failed{o, claims(&o), minimized(&o, readsOf(r.Outcomes, o.Scenario)), r.Try(o.Scenario)})
 		}
 		if len(o.Warnings) > 0 {
 			v.Notes = append(v.Notes, note{o.Scenario, o.Warnings})

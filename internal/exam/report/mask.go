@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -14,11 +15,15 @@ import (
 )
 
 // Mask hides secrets that a program prints or that a command line has.
-type Mask struct{ replacer *strings.Replacer }
+type Mask struct {
+	plain *strings.Replacer
+	basic []*regexp.Regexp // Base64 words that contain a secret
+}
 
 // NewMask returns a mask of secrets: as they are, and as they are in JSON, in a URL
 // and in Basic credentials.
 func NewMask(secrets ...string) Mask {
+	var m Mask
 	var pairs []string
 	for _, s := range secrets {
 		if s == "" {
@@ -28,18 +33,25 @@ func NewMask(secrets ...string) Mask {
 		if quoted, err := json.Marshal(s); err == nil { // a string can always be encoded
 			forms = append(forms, string(quoted[1:len(quoted)-1]))
 		}
-		if whole := s[:len(s)/3*3]; whole != "" { // the user name comes first, so these bytes are always the same
-			forms = append(forms, base64.StdEncoding.EncodeToString([]byte(whole)))
-		}
+		// As the user name, or as the password of the user "token".
+		whole := base64.StdEncoding.EncodeToString([]byte(s[:len(s)/3*3]))
+		m.basic = append(m.basic, regexp.MustCompile(`[A-Za-z0-9+/]*`+regexp.QuoteMeta(whole)+`[A-Za-z0-9+/=]*`))
 		for _, form := range forms {
 			pairs = append(pairs, form, masking.Masked)
 		}
 	}
-	return Mask{strings.NewReplacer(pairs...)}
+	m.plain = strings.NewReplacer(pairs...)
+	return m
 }
 
 // Text returns s without the secrets.
-func (m Mask) Text(s string) string { return m.replacer.Replace(s) }
+func (m Mask) Text(s string) string {
+	s = m.plain.Replace(s)
+	for _, word := range m.basic {
+		s = word.ReplaceAllString(s, masking.Masked)
+	}
+	return s
+}
 
 // Texts returns a copy of the list without the secrets.
 func (m Mask) Texts(list []string) []string {

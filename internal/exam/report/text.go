@@ -16,8 +16,6 @@ type Text struct {
 	Total    int    // scenarios
 	Progress bool   // To is a terminal
 	Color    bool
-
-	ended int
 }
 
 // The colors, as terminals number them.
@@ -42,7 +40,7 @@ const wipe = "\r\x1b[K" // the line of the terminal
 // Started shows which scenario runs.
 func (t *Text) Started(s *exam.Scenario) {
 	if t.Progress {
-		t.printf("%s%d/%d %s", wipe, t.ended+1, t.Total, s.Name)
+		t.printf("%s%d/%d %s", wipe, len(t.Report.Outcomes)+1, t.Total, s.Name)
 	}
 }
 
@@ -50,7 +48,6 @@ const nameWidth = 26
 
 // Ended writes the line of a scenario, and the exchange of a failure.
 func (t *Text) Ended(o exam.Outcome) {
-	t.ended++
 	if t.Progress {
 		t.printf(wipe)
 	}
@@ -70,6 +67,7 @@ func (t *Text) Ended(o exam.Outcome) {
 		t.printf("%s %s  %s\n", t.paint(red, "FAIL"), clean(o.Scenario), strings.TrimRight(join(claims(&o))+"   "+clean(about(&o)), " "))
 		t.printf("%s", t.Report.failure(&o, "  "))
 	}
+	t.Report.Outcomes = append(t.Report.Outcomes, o)
 	for _, w := range o.Warnings {
 		t.printf("     %s\n", t.paint(yellow, "warning: "+clean(w)))
 	}
@@ -99,7 +97,7 @@ func (t *Text) Finish() {
 // how to repeat it.
 func (r Report) failure(o *exam.Outcome, indent string) string {
 	var b strings.Builder
-	lines := minimized(o)
+	lines := minimized(o, readsOf(r.Outcomes, o.Scenario))
 	width := 28
 	for _, l := range lines {
 		if l.Answer != "" {
