@@ -57,6 +57,7 @@ func TestAFailureIsInEachReport(t *testing.T) {
 	assert.Equal(t, 1, code, out+errs)
 	assert.Contains(t, out, "FAIL duplicate  C5   order x")
 	assert.Contains(t, out, "\n  <-   transaction.paid, again ")
+	assert.Regexp(t, `\n  ->   transactions\.list.* \(5 times\) +200\n`, out, "the reads at five events are one line")
 	try := "mockgateway exam -only duplicate -seed 8 -dialect document -env EXAM_TEST_PROGRAM=ships-again -key '***' -secret '***' -webhook-path /hooks/gateway -- "
 	assert.Contains(t, out, "try it: "+try)
 	assert.Contains(t, errs, "starting with *** and ***\n", "the program's output")
