@@ -326,7 +326,7 @@ async function rejected (order, e, doubt, settled) {
   else if (!e.duplicate && (settled || !doubt)) fail(order)
 }
 
-const fail = order => update(order.id, o => { if (!o.tx) o.status = 'failed' })
+const fail = order => update(order.id, o => { if (!o.tx || makes('timeout_is_failure')) o.status = 'failed' })
 
 function report (o) {
   return {

@@ -341,7 +341,8 @@ class Shop:
 
     def fail(self, order):
         with self.store.commit() as db:
-            db.execute("UPDATE orders SET status = 'failed' WHERE id = ? AND tx IS NULL", (order["id"],))
+            db.execute("UPDATE orders SET status = 'failed' WHERE id = ? AND (tx IS NULL OR ?)",
+                       (order["id"], MISTAKE == "timeout_is_failure"))
 
     def new_reference(self, order):
         ref = "shop-" + order["id"] + "-" + uuid.uuid4().hex

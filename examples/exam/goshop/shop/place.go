@@ -187,7 +187,7 @@ func isRejection(err error) bool {
 
 func (s *Shop) fail(o *Order) (*Order, error) {
 	return s.update(o.ID, "", func(o *Order) {
-		if o.Tx == "" {
+		if o.Tx == "" || s.mistake == TimeoutIsFailure {
 			o.Status = Failed
 		}
 	})
