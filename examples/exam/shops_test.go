@@ -158,7 +158,7 @@ func (s *shop) start() {
 		}
 		_ = resp.Body.Close()
 		return true
-	}, 30*time.Second, 5*time.Millisecond, "the shop does not answer")
+	}, 30*time.Second, 5*time.Millisecond, "the shop does not respond")
 }
 
 // kill ends the process like a crash.
@@ -360,7 +360,7 @@ func (s *shop) only(cents int64) (id string) {
 	return id
 }
 
-func TestSomebodyElseHasTheReference(t *testing.T) {
+func TestSomeoneElseHasTheReference(t *testing.T) {
 	t.Parallel()
 	forEach(t, func(s *shop) {
 		t := s.t

@@ -103,7 +103,7 @@ function update (id, change, event) {
 
 // The gateway.
 
-class Unknown extends Error {} // nobody knows whether the request was executed
+class Unknown extends Error {} // no one knows whether the request was executed
 class Busy extends Error {} // 429: nothing was executed
 class Rejected extends Error { // nothing was executed, and will not be
   constructor (status, body) {
@@ -116,7 +116,7 @@ class Rejected extends Error { // nothing was executed, and will not be
 const failures = [Unknown, Busy, Rejected]
 const isFailure = e => failures.some(kind => e instanceof kind)
 
-// ignore drops a failure of the gateway: somebody else will find out.
+// ignore drops a failure of the gateway: someone else will find out.
 const ignore = e => { if (!isFailure(e)) throw e }
 
 function send (method, target, body, headers) {
@@ -197,7 +197,7 @@ function state (tx) {
   return { status: refunded >= paid ? 'refunded' : refunded ? 'partially_refunded' : 'paid', paid, refunded, charged_back: 0 }
 }
 
-// isOurs: somebody else may have used the reference. Then it is another amount, or has not our metadata.
+// isOurs: someone else may have used the reference. Then it is another amount, or has not our metadata.
 function isOurs (order, tx) {
   if (makes('no_amount_check')) return true
   return tx.external_ref === order.ref && charged(tx) === order.amount && tx.currency === order.currency && tx.method === order.method &&
@@ -399,7 +399,7 @@ async function settleRefund (order, id, now) {
     if (r.state !== 'sent') return
     if (!r.since) r.since = now
     else if (now - r.since < SETTLE) return
-    else if (o.refunded !== r.before || !['paid', 'partially_refunded'].includes(o.status)) r.state = 'review' // somebody else moved money, too
+    else if (o.refunded !== r.before || !['paid', 'partially_refunded'].includes(o.status)) r.state = 'review' // someone else moved money, too
     else [r.since, again] = [null, true]
   })
   if (again) await sendRefund(order, id)
@@ -483,7 +483,7 @@ async function lookAgain (order, now) {
       (['paid', 'partially_refunded'].includes(order.status) && age < DAY)) await read(order)
 }
 
-// What the buyer's browser says is not looked at: anybody can open the success page.
+// What the buyer's browser says is not looked at: anyone can open the success page.
 async function backFromPayment (id) {
   const order = orders.get(id)
   if (!order) return [404, { error: 'no such order' }]

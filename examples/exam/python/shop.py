@@ -51,7 +51,7 @@ ATTEMPTS = 3
 SETTLE = timedelta(minutes=5)  # a request that was sent so long ago is not executed any more
 
 
-# The store. One connection behind one lock: a commit is durable, and nobody sees half of one.
+# The store. One connection behind one lock: a commit is durable, and no one sees half of one.
 
 class Store:
     def __init__(self, folder):
@@ -93,7 +93,7 @@ class Store:
 # The gateway.
 
 class Unknown(Exception):
-    """Nobody knows whether the request was executed."""
+    """No one knows whether the request was executed."""
 
 
 class Rejected(Exception):
@@ -201,7 +201,7 @@ def state(tx):
 
 
 def is_ours(order, tx):
-    """Somebody else may have used the reference: then it is another amount, or has not our metadata."""
+    """Someone else may have used the reference: then it is another amount, or has not our metadata."""
     if MISTAKE == "no_amount_check":
         return True
     return (tx.get("external_ref") == order["ref"] and charged(tx) == order["amount"]
@@ -434,7 +434,7 @@ class Shop:
             if now - datetime.fromisoformat(refund["since"]) < SETTLE:
                 return
             if order["refunded"] != refund["before"] or order["status"] not in ("paid", "partially_refunded"):
-                # Somebody else moved money, too. A person must look.
+                # Someone else moved money, too. A person must look.
                 db.execute("UPDATE refunds SET state = 'review' WHERE order_id = ? AND id = ?", key)
                 return
             db.execute("UPDATE refunds SET since = NULL WHERE order_id = ? AND id = ?", key)
