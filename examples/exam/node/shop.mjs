@@ -109,7 +109,7 @@ class Rejected extends Error { // nothing was executed, and will not be
   constructor (status, body) {
     super(`${status} ${JSON.stringify(body)}`)
     this.body = body
-    this.duplicate = status === 409 && [body.code, body.error].includes('DUPLICATE_EXTERNAL_REF')
+    this.duplicate = status === 409 // of a create: its reference is taken
   }
 }
 
@@ -149,7 +149,9 @@ async function call (method, target, body, headers = {}) {
     answer = JSON.parse(text)
   } catch { /* half a body, or the page of a proxy */ }
   if (typeof answer !== 'object' || answer === null) throw new Unknown(`${method} ${target}: ${status} without JSON`)
-  if ([400, 401, 403, 404, 409, 410, 422].includes(status)) throw new Rejected(status, answer)
+  if (status === 409 && `${answer.code} ${answer.error}`.includes('IDEMPOTENCY')) throw new Unknown('the first request with the key has not ended')
+  // A rejection without the gateway's own status is that of a proxy.
+  if ([400, 401, 403, 404, 409, 410, 422].includes(status) && answer.status === status) throw new Rejected(status, answer)
   if (status < 200 || status > 299 || answer.success === false) throw new Unknown(`${method} ${target}: ${status}`)
   return answer
 }
@@ -399,7 +401,8 @@ async function settleRefund (order, id, now) {
     if (r.state !== 'sent') return
     if (!r.since) r.since = now
     else if (now - r.since < SETTLE) return
-    else if (o.refunded !== r.before || !['paid', 'partially_refunded'].includes(o.status)) r.state = 'review' // someone else moved money, too
+    else if (o.refunded !== r.before) r.state = 'review' // someone else refunded, too: a person must look
+    else if (o.status === 'charged_back') r.state = 'rejected' // the money is gone
     else [r.since, again] = [null, true]
   })
   if (again) await sendRefund(order, id)
@@ -422,7 +425,7 @@ async function webhook (headers, body) {
   const received = [200, { received: true }]
   if (!verify(headers, body)) return [401, { error: 'invalid signature' }]
   const event = parse(body)
-  if (typeof event?.id !== 'string') return [400, { error: 'not an event' }]
+  if (!['string', 'number'].includes(typeof event?.id)) return [400, { error: 'not an event' }]
   if (event.event !== 'transaction' || typeof event.data?.id !== 'string') return received
   if (events.has(event.id) && !makes('no_dedup', 'memory_dedup')) return received
   const { data, data: { event_type: kind } } = event

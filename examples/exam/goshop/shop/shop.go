@@ -84,7 +84,7 @@ const (
 	RefundSent     RefundState = "sent" // or about to be
 	RefundDone     RefundState = "done"
 	RefundRejected RefundState = "rejected"
-	RefundReview   RefundState = "review" // someone else moved money, too: a person must look
+	RefundReview   RefundState = "review" // someone else refunded, too: a person must look
 )
 
 // Shop is the merchant. Its methods may be called at the same time.
