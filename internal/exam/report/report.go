@@ -38,7 +38,7 @@ func (r Report) Code() int {
 	switch {
 	case r.Count(exam.Failed) > 0, r.Strict && r.warnings() > 0:
 		return Failed
-	case r.Count(exam.NotRun) > 0, r.Count(exam.Passed) == 0:
+	case r.Count(exam.NotRun) > 0, r.Count(exam.Passed)+r.Random == 0:
 		return Incomplete
 	}
 	return Passed
@@ -73,13 +73,16 @@ func quoted(args []string) string {
 	list := make([]string, len(args))
 	for i, arg := range args {
 		list[i] = clean(arg)
-		if arg == "" || strings.ContainsFunc(arg, func(r rune) bool {
-			return !(unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:=,+@%", r))
-		}) {
+		if arg == "" || strings.ContainsFunc(arg, special) {
 			list[i] = "'" + strings.ReplaceAll(list[i], "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(list, " ")
+}
+
+// special reports whether a character may need quotes in a shell.
+func special(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=,+@%", r)
 }
 
 // summary is the last line of the text.
@@ -93,6 +96,9 @@ func (r Report) summary() string {
 		parts = append(parts, strconv.Itoa(n)+" "+string(s)+r.reasons(s))
 	}
 	text := plural(len(r.Outcomes), "scenario") + ": " + strings.Join(parts, ", ")
+	if r.Random > 0 {
+		text += "; " + plural(r.Random, "random schedule") + " passed"
+	}
 	if n := r.warnings(); n > 0 {
 		text += "; " + plural(n, "warning")
 	}
@@ -147,7 +153,7 @@ func Meaning(c exam.Claim) string {
 	case exam.BooksAgree:
 		return "the books agree"
 	case exam.TrueAnswers:
-		return "answers are true"
+		return "what it told the buyer is true"
 	case exam.GenuineAccepts:
 		return "genuine events get through"
 	case exam.ForgedIgnored:

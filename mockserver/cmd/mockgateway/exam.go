@@ -81,7 +81,7 @@ func (f *examFlags) set() *flag.FlagSet {
 	s.Var((*durationValue)(&f.budget), "budget", "`duration` after which no scenario is begun any more")
 	s.Var((*durationValue)(&f.grace), "grace", "`duration` that a program without the hook tick gets to put its orders right")
 	s.Var((*durationValue)(&f.hang), "hang", "`duration` that the gateway does not respond in the scenario hang; set it above your client's timeout")
-	s.Var((*durationValue)(&f.starting), "start-timeout", "`duration` that the program may take to answer HTTP after a start")
+	s.Var((*durationValue)(&f.starting), "start-timeout", "`duration` that the program may take after a start until it responds to HTTP requests")
 	s.StringVar(&f.path, "webhook-path", "/webhooks", "`path` of the program's webhooks")
 	s.Var(f.env, "env", "`NAME=VALUE`: one more variable of the program, in which {base_url}, {key}, {secret}, {port} and {dir} are replaced; may be repeated")
 	s.StringVar(&f.url, "url", "", "http `URL` of a program that runs already; needs -addr, -key and -secret, and skips the scenarios that restart it")
@@ -165,7 +165,7 @@ func (f *examFlags) config(set *flag.FlagSet) (*examination, error) {
 		}
 	}
 	if !f.list {
-		if err := f.program(e); err != nil {
+		if err := f.program(); err != nil {
 			return nil, err
 		}
 	}
@@ -239,7 +239,7 @@ func (f *examFlags) readings(e *examination) error {
 }
 
 // program checks what says how the program and the gateway reach each other.
-func (f *examFlags) program(e *examination) error {
+func (f *examFlags) program() error {
 	switch {
 	case f.url != "" && len(f.command) > 0:
 		return errors.New("-url is for a program that runs already: remove it or the command")
@@ -257,7 +257,7 @@ func (f *examFlags) program(e *examination) error {
 		return fmt.Errorf("-addr must be host:port, such as 127.0.0.1:4010: %w", err)
 	}
 	if rest, ok := strings.CutPrefix(f.key, "sk_test_"); f.key != "" && (!ok || rest == "" || strings.ContainsFunc(rest, func(r rune) bool { return r <= ' ' || r > '~' })) {
-		return errors.New("-key must be sk_test_ and more printable characters without spaces")
+		return errors.New("-key must begin with sk_test_ and have more printable characters without spaces")
 	}
 	if err := deliver.CheckSecret(gateway.NewSecret(f.secret)); err != nil {
 		return fmt.Errorf("-secret: %w", err)
@@ -347,7 +347,11 @@ func (e *examination) notStarted(ctx context.Context, err error, errs io.Writer)
 	text := e.mask.Text(err.Error())
 	var start *outside.StartError
 	if errors.As(err, &start) {
-		text = "the program can't be examined: " + text
+		where := ""
+		if e.URL != "" {
+			where = " at " + e.URL
+		}
+		text = "the program" + where + " can't be examined: " + text
 		if printed := report.Lines(e.mask.Text(start.Output)); printed != "" && !e.verbose {
 			text += "\nThe end of what it printed:\n    " + strings.ReplaceAll(printed, "\n", "\n    ")
 		}
