@@ -124,7 +124,7 @@ func TestShops(t *testing.T) {
 					s := newShop(t, command, opts...)
 					s.start()
 					for _, life := range lives {
-						t.Run(life.name, func(t *testing.T) {
+						t.Run(life.name, func(t *testing.T) { //nolint:paralleltest // they share the process
 							s.t = t
 							life.play(s)
 						})
