@@ -43,10 +43,10 @@ func Failed(body []byte) bool {
 var ErrNoData = errors.New("the response has no data")
 
 // DecodeEnvelope reads a response with one resource. A missing "success" counts
-// as true. The body must not be changed afterwards.
+// as true.
 func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
 	var e Envelope[T]
-	switch err := decode(body, &e, jsonread.DecodeOwned); {
+	switch err := Decode(body, &e); {
 	case err != nil:
 		return nil, e.RequestID, err
 	case bool(e.Failed):
