@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"reflect"
 	"testing"
 	"time"
 
@@ -263,5 +262,5 @@ func TestABodyFieldPrecedesTheOtherFields(t *testing.T) {
 // If the JSON package decoded list items, a list would take twice the time.
 func TestListItemsAreDecodedByAPlan(t *testing.T) {
 	t.Parallel()
-	assert.True(t, jsonread.HasPlan(reflect.TypeFor[summaryItem]()))
+	assert.True(t, jsonread.HasPlan[summaryItem]())
 }

@@ -13,9 +13,16 @@ import (
 // returns false if it gives up, for example at a value of the wrong type; v is
 // then undefined, and the caller uses the JSON package. A fuzz test compares the
 // results with the JSON package's.
-func Decode(body []byte, v any) bool {
+func Decode(body []byte, v any) bool { return decode(body, v, false) }
+
+// DecodeOwned is like [Decode], for a body that no one changes afterwards. The
+// strings decoded from a short body share its memory instead of being copied.
+func DecodeOwned(body []byte, v any) bool { return decode(body, v, len(body) <= shortBody) }
+
+func decode(body []byte, v any, owned bool) bool {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool contains only Documents
 	defer release(d)
+	d.owned = owned
 	return d.Scan(body) && d.Decode(v)
 }
 
@@ -44,14 +51,37 @@ type NodeDecoder interface{ DecodeNode(d *Document, i int) bool }
 // function was made for. It returns false if it gives up.
 type readFunc func(d *Document, i int, v reflect.Value) bool
 
-// text returns a copy of the string of node i.
+const (
+	shortBody  = 2 << 10 // keeping one string alive keeps at most this much alive,
+	chunkSize  = 1 << 10 // or this much if the strings are copied
+	longString = chunkSize / 4
+)
+
+// text returns the string of node i, which shares the memory of an owned body and
+// is otherwise a copy. Copies of short strings share a chunk of memory, so that
+// the strings of a response take only a few allocations. A chunk is at most half
+// as long as the remaining input, because the other half is names and punctuation.
 func (d *Document) text(i int) (string, bool) {
 	n := &d.nodes[i]
 	if n.escapes {
 		unquoted, err := jsontext.AppendUnquote(nil, d.raw(i))
 		return string(unquoted), err == nil
 	}
-	return string(d.body[n.raw+1 : n.rawEnd-1]), true
+	b := d.body[n.raw+1 : n.rawEnd-1]
+	switch {
+	case len(b) == 0:
+		return "", true
+	case d.owned:
+		return view(b), true
+	case len(b) > longString:
+		return string(b), true
+	}
+	if cap(d.chunk)-len(d.chunk) < len(b) {
+		d.chunk = make([]byte, 0, max(min(chunkSize, (len(d.body)-int(n.rawEnd))/2), len(b)))
+	}
+	start := len(d.chunk)
+	d.chunk = append(d.chunk, b...)
+	return view(d.chunk[start:]), true
 }
 
 func readString(d *Document, i int, v reflect.Value) bool {

@@ -33,7 +33,9 @@ func WithoutMark(file []byte) []byte { return bytes.TrimPrefix(file, []byte("\xE
 type Document struct {
 	body   []byte
 	nodes  []node
-	strict bool // without duplicate names or invalid UTF-8
+	strict bool   // without duplicate names or invalid UTF-8
+	owned  bool   // decoded strings share the memory of the body
+	chunk  []byte // holds the other decoded strings; only appended to
 
 	// The JSON package's decoder and its input.
 	buf bytes.Buffer
@@ -99,7 +101,7 @@ func (d *Document) Reset() {
 	if cap(d.nodes) > keep {
 		d.nodes = nil
 	}
-	d.body, d.buf = nil, bytes.Buffer{}
+	d.body, d.owned, d.chunk, d.buf = nil, false, nil, bytes.Buffer{}
 }
 
 // parse parses the body with the JSON package, which accepts all valid JSON.

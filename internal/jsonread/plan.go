@@ -32,8 +32,14 @@ var (
 )
 
 func makePlan(t reflect.Type) readFunc {
-	if read := ownMethod(t); read != nil {
-		return read
+	pointer := reflect.PointerTo(t)
+	switch {
+	case pointer.Implements(ownReader):
+		return readOwn
+	case t.PkgPath() == "time", pointer.Implements(unmarshalerFrom):
+		return readOther
+	case pointer.Implements(unmarshaler):
+		return readMethod
 	}
 	switch t.Kind() { //nolint:exhaustive // the JSON package decodes all others
 	case reflect.String:
@@ -58,21 +64,6 @@ func makePlan(t reflect.Type) readFunc {
 	return readOther
 }
 
-// ownMethod returns nil for a type without a method that decodes it.
-func ownMethod(t reflect.Type) readFunc {
-	pointer := reflect.PointerTo(t)
-	switch {
-	case pointer.Implements(ownReader):
-		return readOwn
-	case t.PkgPath() == "time", pointer.Implements(unmarshalerFrom):
-		return readOther
-	case pointer.Implements(unmarshaler):
-		return readMethod
-	default:
-		return nil
-	}
-}
-
 // structPlan says how to decode a struct.
 type structPlan struct {
 	fields []fieldPlan // in the order of the struct, which is that of the responses
@@ -85,9 +76,9 @@ type fieldPlan struct {
 	read  readFunc
 }
 
-// HasPlan reports whether [Decode] decodes the struct t field by field, without the
-// JSON package and without a method of t.
-func HasPlan(t reflect.Type) bool { return ownMethod(t) == nil && planStruct(t) != nil }
+// HasPlan reports whether [Decode] decodes the struct T itself, without the JSON
+// package.
+func HasPlan[T any]() bool { return planStruct(reflect.TypeFor[T]()) != nil }
 
 // planStruct returns nil for a struct that is left to the JSON package.
 func planStruct(t reflect.Type) *structPlan {

@@ -23,13 +23,15 @@ var converting = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.U
 // Decode decodes a response into v. A value of another type than v expects is
 // converted if nothing is lost: numbers, booleans and strings to each other,
 // and empty strings, arrays and objects to null.
-func Decode[T any](body []byte, v *T) error {
+func Decode[T any](body []byte, v *T) error { return decode(body, v, jsonread.Decode) }
+
+func decode[T any](body []byte, v *T, fast func([]byte, any) bool) error {
 	reset := func() {
 		var zero T
 		*v = zero
 	}
 	reset()
-	if jsonread.Decode(body, v) {
+	if fast(body, v) {
 		return nil
 	}
 	return decodeSlowly(body, v, reset)

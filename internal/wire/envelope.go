@@ -43,10 +43,10 @@ func Failed(body []byte) bool {
 var ErrNoData = errors.New("the response has no data")
 
 // DecodeEnvelope reads a response with one resource. A missing "success" counts
-// as true.
+// as true. The body must not be changed afterwards.
 func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
 	var e Envelope[T]
-	switch err := Decode(body, &e); {
+	switch err := decode(body, &e, jsonread.DecodeOwned); {
 	case err != nil:
 		return nil, e.RequestID, err
 	case bool(e.Failed):
