@@ -3,7 +3,6 @@ package jsonread
 import (
 	"reflect"
 	"sync"
-	"unsafe"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -40,17 +39,17 @@ func (d *Document) Decode(v any) bool { return d.DecodeAt(0, v) }
 // DecodeAt decodes node i into v, which must point to a zero value. It returns
 // false if it gives up.
 func (d *Document) DecodeAt(i int, v any) bool {
-	target := reflect.ValueOf(v)
-	return planFor(target.Type().Elem())(d, i, target.UnsafePointer())
+	target := reflect.ValueOf(v).Elem()
+	return planFor(target.Type())(d, i, target)
 }
 
 // NodeDecoder is a type that decodes itself from a node. DecodeNode returns
 // false if it gives up.
 type NodeDecoder interface{ DecodeNode(d *Document, i int) bool }
 
-// readFunc decodes node i into the zero value at p, which must have the type
-// that the function was made for. It returns false if it gives up.
-type readFunc func(d *Document, i int, p unsafe.Pointer) bool
+// readFunc decodes node i into the zero value v, which must have the type that the
+// function was made for. It returns false if it gives up.
+type readFunc func(d *Document, i int, v reflect.Value) bool
 
 const (
 	shortBody  = 2 << 10 // keeping one string alive keeps at most this much alive,
@@ -85,51 +84,50 @@ func (d *Document) text(i int) (string, bool) {
 	return view(d.chunk[start:]), true
 }
 
-func readString(d *Document, i int, p unsafe.Pointer) (ok bool) {
+func readString(d *Document, i int, v reflect.Value) bool {
 	if k := d.nodes[i].kind; k != '"' {
 		return k == 'n'
 	}
-	*(*string)(p), ok = d.text(i)
+	s, ok := d.text(i)
+	v.SetString(s)
 	return ok
 }
 
-func readBool(d *Document, i int, p unsafe.Pointer) bool {
+func readBool(d *Document, i int, v reflect.Value) bool {
 	k := d.nodes[i].kind
-	*(*bool)(p) = k == 't'
+	v.SetBool(k == 't')
 	return k == 't' || k == 'f' || k == 'n'
 }
 
-func readInt[T int | int64](d *Document, i int, p unsafe.Pointer) bool {
+func readInt(d *Document, i int, v reflect.Value) bool {
 	if k := d.nodes[i].kind; k != '0' {
 		return k == 'n'
 	}
 	n, ok := PlainInteger(d.Raw(i)) // 1.0 and 1e3 are left to lenient decoding
-	*(*T)(p) = T(n)
-	return ok && int64(T(n)) == n
+	v.SetInt(n)
+	return ok && v.Int() == n
 }
 
 // readPointer and readSlice make the plan of their element type only when they
 // first need it, because a type may refer to itself.
 func readPointer(t reflect.Type) readFunc {
 	plan := sync.OnceValue(func() readFunc { return planFor(t) })
-	return func(d *Document, i int, p unsafe.Pointer) bool {
+	return func(d *Document, i int, v reflect.Value) bool {
 		if d.nodes[i].kind == 'n' {
 			return true
 		}
-		value := reflect.New(t).UnsafePointer()
-		*(*unsafe.Pointer)(p) = value
-		return plan()(d, i, value)
+		v.Set(reflect.New(t))
+		return plan()(d, i, v.Elem())
 	}
 }
 
 func readSlice(t reflect.Type) readFunc {
 	plan := sync.OnceValue(func() readFunc { return planFor(t.Elem()) })
-	empty, size := reflect.MakeSlice(t, 0, 0), t.Elem().Size()
-	return func(d *Document, i int, p unsafe.Pointer) bool {
+	empty := reflect.MakeSlice(t, 0, 0)
+	return func(d *Document, i int, v reflect.Value) bool {
 		if k := d.nodes[i].kind; k != '[' {
 			return k == 'n'
 		}
-		v := reflect.NewAt(t, p).Elem()
 		v.Set(empty)
 		read := plan()
 		for n, e := 0, i+1; e < d.End(i); n, e = n+1, d.End(e) {
@@ -137,7 +135,7 @@ func readSlice(t reflect.Type) readFunc {
 				v.Grow(d.more(i, e, n))
 			}
 			v.SetLen(n + 1)
-			if !read(d, e, unsafe.Add(v.UnsafePointer(), uintptr(n)*size)) {
+			if !read(d, e, v.Index(n)) {
 				return false
 			}
 		}
@@ -157,24 +155,18 @@ func (d *Document) more(i, e, n int) int {
 }
 
 // readOwn uses the type's own DecodeNode.
-func readOwn(t reflect.Type) readFunc {
-	return func(d *Document, i int, p unsafe.Pointer) bool {
-		own, _ := reflect.NewAt(t, p).Interface().(NodeDecoder)
-		return own.DecodeNode(d, i)
-	}
+func readOwn(d *Document, i int, v reflect.Value) bool {
+	own, _ := v.Addr().Interface().(NodeDecoder)
+	return own.DecodeNode(d, i)
 }
 
 // readMethod uses the type's own UnmarshalJSON.
-func readMethod(t reflect.Type) readFunc {
-	return func(d *Document, i int, p unsafe.Pointer) bool {
-		own, _ := reflect.NewAt(t, p).Interface().(json.Unmarshaler)
-		return own.UnmarshalJSON(d.raw(i)) == nil
-	}
+func readMethod(d *Document, i int, v reflect.Value) bool {
+	own, _ := v.Addr().Interface().(json.Unmarshaler)
+	return own.UnmarshalJSON(d.raw(i)) == nil
 }
 
 // readOther leaves the value to the JSON package.
-func readOther(t reflect.Type) readFunc {
-	return func(d *Document, i int, p unsafe.Pointer) bool {
-		return json.Unmarshal(d.raw(i), reflect.NewAt(t, p).Interface(), Lenient) == nil
-	}
+func readOther(d *Document, i int, v reflect.Value) bool {
+	return json.Unmarshal(d.raw(i), v.Addr().Interface(), Lenient) == nil
 }

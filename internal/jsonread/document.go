@@ -1,5 +1,5 @@
-// Package jsonread is the project's own JSON parser and the only package that
-// uses unsafe to avoid copies. A [Document] is JSON parsed once into a flat list
+// Package jsonread is the project's own JSON parser. It uses unsafe in one place,
+// for strings that are views of the text: see view. A [Document] is JSON parsed once into a flat list
 // of nodes: the rules check it, [Decode] fills structs from it, and [Read]
 // parses webhooks into it.
 package jsonread

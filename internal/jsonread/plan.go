@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/go-json-experiment/json"
 )
@@ -36,21 +35,19 @@ func makePlan(t reflect.Type) readFunc {
 	pointer := reflect.PointerTo(t)
 	switch {
 	case pointer.Implements(ownReader):
-		return readOwn(t)
+		return readOwn
 	case t.PkgPath() == "time", pointer.Implements(unmarshalerFrom):
-		return readOther(t)
+		return readOther
 	case pointer.Implements(unmarshaler):
-		return readMethod(t)
+		return readMethod
 	}
 	switch t.Kind() { //nolint:exhaustive // the JSON package decodes all others
 	case reflect.String:
 		return readString
 	case reflect.Bool:
 		return readBool
-	case reflect.Int:
-		return readInt[int]
-	case reflect.Int64:
-		return readInt[int64]
+	case reflect.Int, reflect.Int64:
+		return readInt
 	case reflect.Pointer:
 		if t.Elem().Kind() == reflect.Struct {
 			return readPointer(t.Elem())
@@ -64,20 +61,19 @@ func makePlan(t reflect.Type) readFunc {
 			return p.read
 		}
 	}
-	return readOther(t)
+	return readOther
 }
 
 // structPlan says how to decode a struct.
 type structPlan struct {
-	fields     []fieldPlan // in the order of the struct, which is that of the responses
-	extra      uintptr     // the offset of the map for unknown members
-	keepsExtra bool        // whether the struct has that map
+	fields []fieldPlan // in the order of the struct, which is that of the responses
+	extra  []int       // the index of the map for unknown members; nil if the struct has none
 }
 
 type fieldPlan struct {
-	name   string
-	offset uintptr // from the start of the outermost struct
-	read   readFunc
+	name  string
+	index []int // from the outermost struct
+	read  readFunc
 }
 
 // HasPlan reports whether [Decode] decodes the struct T itself, without the JSON
@@ -87,15 +83,15 @@ func HasPlan[T any]() bool { return planStruct(reflect.TypeFor[T]()) != nil }
 // planStruct returns nil for a struct that is left to the JSON package.
 func planStruct(t reflect.Type) *structPlan {
 	p := &structPlan{}
-	if !p.add(t, 0) {
+	if !p.add(t, nil) {
 		return nil
 	}
 	return p
 }
 
-// add adds the fields of t, which is at the given offset, then those of its
-// embedded structs, unless there is already a field with the same name.
-func (p *structPlan) add(t reflect.Type, offset uintptr) bool {
+// add adds the fields of t, which has the given index, then those of its embedded
+// structs, unless there is already a field with the same name.
+func (p *structPlan) add(t reflect.Type, index []int) bool {
 	var embedded []reflect.StructField
 	for f := range t.Fields() {
 		tag := f.Tag.Get("json")
@@ -103,7 +99,7 @@ func (p *structPlan) add(t reflect.Type, offset uintptr) bool {
 		switch {
 		case tag == "-", !f.IsExported() && !f.Anonymous:
 		case options == "embed" && f.Type == rawMembers:
-			p.extra, p.keepsExtra = offset+f.Offset, true
+			p.extra = slices.Concat(index, f.Index)
 		case options == "embed", f.Anonymous && tag == "":
 			embedded = append(embedded, f)
 		case options != "" && options != "omitzero" && options != "omitempty":
@@ -112,11 +108,11 @@ func (p *structPlan) add(t reflect.Type, offset uintptr) bool {
 			if name == "" {
 				name = f.Name
 			}
-			p.fields = append(p.fields, fieldPlan{name, offset + f.Offset, planFor(f.Type)})
+			p.fields = append(p.fields, fieldPlan{name, slices.Concat(index, f.Index), planFor(f.Type)})
 		}
 	}
 	for _, f := range embedded {
-		if f.Type.Kind() != reflect.Struct || !p.add(f.Type, offset+f.Offset) {
+		if f.Type.Kind() != reflect.Struct || !p.add(f.Type, slices.Concat(index, f.Index)) {
 			return false
 		}
 	}
@@ -127,8 +123,8 @@ func (p *structPlan) has(name string) bool {
 	return slices.ContainsFunc(p.fields, func(f fieldPlan) bool { return f.name == name })
 }
 
-// read decodes an object with unique names into the struct at v.
-func (p *structPlan) read(d *Document, i int, v unsafe.Pointer) bool {
+// read decodes an object with unique names into the struct v.
+func (p *structPlan) read(d *Document, i int, v reflect.Value) bool {
 	if k := d.nodes[i].kind; k != '{' {
 		return k == 'n'
 	}
@@ -139,7 +135,7 @@ func (p *structPlan) read(d *Document, i int, v unsafe.Pointer) bool {
 		case f < 0:
 			p.keep(d, m, v)
 			continue
-		case !p.fields[f].read(d, m, unsafe.Add(v, p.fields[f].offset)):
+		case !p.fields[f].read(d, m, v.FieldByIndex(p.fields[f].index)):
 			return false
 		}
 		next = f + 1
@@ -163,12 +159,12 @@ func (p *structPlan) field(name string, next int) int {
 	return -1
 }
 
-// keep stores a member without a field in the extra map of the struct at v.
-func (p *structPlan) keep(d *Document, i int, v unsafe.Pointer) {
-	if !p.keepsExtra {
+// keep stores a member without a field in the extra map of the struct v.
+func (p *structPlan) keep(d *Document, i int, v reflect.Value) {
+	if p.extra == nil {
 		return
 	}
-	members := (*map[string]stdjson.RawMessage)(unsafe.Add(v, p.extra))
+	members, _ := v.FieldByIndex(p.extra).Addr().Interface().(*map[string]stdjson.RawMessage)
 	if *members == nil {
 		*members = map[string]stdjson.RawMessage{}
 	}

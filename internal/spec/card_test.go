@@ -312,7 +312,6 @@ func TestArrayElementsAreCheckedUnderTheArraysName(t *testing.T) {
 	}
 }
 
-// TestAnyMemberNameIsAccepted checks the lookup by a name's first letters.
 func TestAnyMemberNameIsAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"{", "`", "_", "A", "Z", "é", "z", "0"} {
