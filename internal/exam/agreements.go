@@ -61,8 +61,9 @@ func (p *Play) agree(a *agreement, h Hook, body map[string]any) {
 func (a *agreement) judge(p *Play, now, final *verdict) OrderBooks {
 	status, text := p.hook(http.MethodGet, a.path+"/"+a.id, nil)
 	var r struct {
-		Status        string
-		Periods, Paid int64
+		Status  string `json:"status"`
+		Periods int64  `json:"periods"`
+		Paid    int64  `json:"paid"`
 	}
 	if status == http.StatusOK && json.Unmarshal(text, &r) != nil || status != http.StatusOK && status != http.StatusNotFound {
 		p.broken(NothingLost, "the report of %s %s was answered with %s", a.path, a.id, codes([]int{status}))

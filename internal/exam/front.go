@@ -251,9 +251,7 @@ func reason(err error) string {
 // arriveLate executes a request after its connection was reset.
 func (f *Front) arriveLate(out *http.Request, body []byte, op string, d time.Duration) {
 	end := f.act.begin(true)
-	f.late.Add(1)
-	go func() {
-		defer f.late.Done()
+	f.late.Go(func() {
 		defer end()
 		f.stage.Sleep(d)
 		message := Message{Direction: ToGateway, What: op + " arrives late"}
@@ -262,9 +260,10 @@ func (f *Front) arriveLate(out *http.Request, body []byte, op string, d time.Dur
 			message.Answer = reason(err)
 		} else {
 			message.Answer = strconv.Itoa(resp.StatusCode)
+			_ = resp.Body.Close()
 		}
 		f.log(message)
-	}()
+	})
 }
 
 // execute lets the gateway execute a request, and reads its whole response.

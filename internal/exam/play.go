@@ -33,6 +33,7 @@ type Play struct {
 	subs    []*agreement
 	verdict verdict
 	right   string // since when the reports were right
+	lenient bool   // a mishap need not happen
 }
 
 // stop ends a script. The outcome has its reason.
@@ -152,6 +153,7 @@ func (p *Play) Place(o *Order) int {
 // Buy places an order, and once more if the buyer got no answer or no charge.
 func (p *Play) Buy(o *Order) {
 	if status := p.Place(o); !done(status) && !refused(status) {
+		p.revived()
 		p.Quiet()
 		p.event("the buyer clicks again")
 		p.Place(o)
@@ -437,10 +439,10 @@ func (p *Play) settle() {
 	for i, round := range rounds {
 		p.Advance(round.at - last)
 		last = round.at
-		unticked, _ := p.judge()
+		unticked := p.judge()
 		p.Tick()
 		p.Quiet()
-		final, _ := p.judge()
+		final := p.judge()
 		if i < len(rounds)-1 && !p.exam.Has(NeedsTick) && len(final.failures) > 0 {
 			final = p.wait()
 		}
@@ -464,7 +466,7 @@ func (p *Play) settle() {
 func (p *Play) wait() verdict {
 	const poll = 100 * time.Millisecond
 	for waited := time.Duration(0); ; waited += poll {
-		final, _ := p.judge()
+		final := p.judge()
 		if len(final.failures) == 0 || waited >= p.exam.cfg.Grace {
 			return final
 		}
@@ -488,7 +490,7 @@ func (p *Play) healed(unticked, ticked verdict) {
 
 // judge reads both sides of every order. It ends the scenario if a claim fails that
 // no later event heals.
-func (p *Play) judge() (final verdict, sides []OrderBooks) {
+func (p *Play) judge() (final verdict) {
 	var now verdict
 	for _, o := range p.orders {
 		r := p.report(o)
@@ -498,10 +500,9 @@ func (p *Play) judge() (final verdict, sides []OrderBooks) {
 			now.fail(RightCharge, "a charge of %s %s belongs to no order", c.Currency, reais(c.Amount))
 		}
 		judgeAtTheEnd(o, t, r, p.exam.Has(NeedsTick), &final)
-		sides = append(sides, OrderBooks{o.ID, o.Amount, r.String(), t.String()})
 	}
 	for _, s := range p.subs {
-		sides = append(sides, s.judge(p, &now, &final))
+		s.judge(p, &now, &final)
 	}
 	for _, kind := range p.relay.unacknowledged() {
 		if !matters(kind) {
@@ -514,7 +515,7 @@ func (p *Play) judge() (final verdict, sides []OrderBooks) {
 		p.verdict.failures = append(p.verdict.failures, now.failures...)
 		p.abort()
 	}
-	return final, sides
+	return final
 }
 
 // matters reports whether money moves with an event of the kind. A program need not
