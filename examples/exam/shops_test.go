@@ -422,25 +422,24 @@ func TestSubscriptionsAndPayouts(t *testing.T) {
 		for range 2 {
 			require.Equal(t, http.StatusCreated, s.post("/exam/payouts", `{"id":"p1","amount":5000,"pix_key":"ana@example.com"}`))
 		}
+		require.NoError(t, s.gw.Clock.Advance(time.Minute))
+		s.delivered()
+		assert.JSONEq(t, `{"id":"p1","status":"paid","paid":5000}`, get("/exam/payouts/p1"))
+
+		require.Equal(t, http.StatusCreated, s.post("/exam/payouts", `{"id":"p2","amount":6000,"pix_key":"ana@example.com"}`))
 		require.NoError(t, s.gw.Webhooks.PauseEndpoint(s.endpoint))
 		require.NoError(t, s.gw.Clock.Advance(32*24*time.Hour))
 		s.kill()
 		s.start()
 		s.tick()
 		assert.JSONEq(t, `{"id":"s1","status":"active","periods":3,"paid":14970}`, get("/exam/subscriptions/s1"))
-		var payout struct {
-			Status string `json:"status"`
-			Paid   int64  `json:"paid"`
-		}
-		require.NoError(t, json.Unmarshal([]byte(get("/exam/payouts/p1")), &payout))
-		assert.Equal(t, "paid", payout.Status)
-		assert.EqualValues(t, 5000, payout.Paid)
+		assert.JSONEq(t, `{"id":"p2","status":"paid","paid":6000}`, get("/exam/payouts/p2"))
 		n := 0
 		for _, err := range s.gw.Client().Transfers.All(t.Context(), gateway.TransferListParams{}) {
 			require.NoError(t, err)
 			n++
 		}
-		assert.Equal(t, 1, n)
+		assert.Equal(t, 2, n)
 	})
 }
 

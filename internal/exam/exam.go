@@ -134,6 +134,8 @@ type Message struct {
 	What      string        `json:"what"`
 	Fault     string        `json:"fault,omitempty"`
 	Answer    string        `json:"answer,omitempty"` // "201", "reset"
+
+	began time.Time
 }
 
 // Result is the result of an exam.

@@ -179,6 +179,7 @@ func (f *Front) saw(op string, body []byte, resp *http.Response) {
 // RoundTrip implements http.RoundTripper for the program's requests.
 func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	write := r.Method != http.MethodGet && r.Method != http.MethodHead
+	began := time.Now()
 	end := f.act.begin(write)
 	defer end()
 	out, body, err := copyOf(r)
@@ -198,7 +199,7 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	if rule.Case.See == nil {
 		rule.Case = fault.None()
 	}
-	message := Message{Direction: ToGateway, What: describe(op, r), Fault: rule.Case.Name}
+	message := Message{Direction: ToGateway, What: describe(op, r), Fault: rule.Case.Name, began: began}
 	if rule.Seen != nil {
 		rule.Seen(body)
 	}

@@ -200,7 +200,7 @@ func (d *Delivery) send(what string, header http.Header, body []byte) int {
 		return 0
 	}
 	r.Header = header.Clone()
-	message := Message{Direction: ToShop, What: d.Kind, Fault: what}
+	message := Message{Direction: ToShop, What: d.Kind, Fault: what, began: time.Now()}
 	resp, err := d.relay.stage.Shop(r)
 	if err != nil {
 		message.Answer = "no answer"

@@ -1,6 +1,7 @@
 package exam
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -205,6 +206,7 @@ func (e *Exam) Run(ctx context.Context, s *Scenario) Outcome {
 	out.Orders = p.sides()
 	p.mu.Lock()
 	out.Exchange = slices.Clone(p.exchange)
+	slices.SortStableFunc(out.Exchange, func(a, b Message) int { return cmp.Compare(a.At, b.At) })
 	p.mu.Unlock()
 	out.Took = time.Since(p.began)
 	return out

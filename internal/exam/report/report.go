@@ -38,7 +38,7 @@ func (r Report) Code() int {
 	switch {
 	case r.Count(exam.Failed) > 0, r.Strict && r.warnings() > 0:
 		return Failed
-	case r.Count(exam.NotRun) > 0, r.Count(exam.Passed) == 0:
+	case r.Count(exam.NotRun) > 0, r.Count(exam.Passed)+r.Random == 0:
 		return Incomplete
 	}
 	return Passed
@@ -93,6 +93,9 @@ func (r Report) summary() string {
 		parts = append(parts, strconv.Itoa(n)+" "+string(s)+r.reasons(s))
 	}
 	text := plural(len(r.Outcomes), "scenario") + ": " + strings.Join(parts, ", ")
+	if r.Random > 0 {
+		text += "; " + plural(r.Random, "random schedule") + " passed"
+	}
 	if n := r.warnings(); n > 0 {
 		text += "; " + plural(n, "warning")
 	}

@@ -276,6 +276,14 @@ func TestTheProgressIsOneLineOfTheTerminal(t *testing.T) {
 	show.Ended(exam.Outcome{Scenario: "plain", Status: exam.Passed})
 	show.Started(&exam.Scenario{Name: "cents"})
 	assert.Equal(t, "\r\x1b[K1/2 plain\r\x1b[K\x1b[32mok\x1b[0m   plain                      0.0 s\n\r\x1b[K2/2 cents", b.String())
+	show.Ended(exam.Outcome{Scenario: "cents", Status: exam.Skipped})
+	b.Reset()
+	show.Started(&exam.Scenario{Name: "random-1.2.3"})
+	assert.Equal(t, "\r\x1b[Krandom-1.2.3", b.String())
+	show.Report.Random, show.Report.Took = 2, time.Second
+	b.Reset()
+	show.Finish()
+	assert.Contains(t, b.String(), "\r\x1b[K\n2 scenarios: 1 passed, 1 skipped; 2 random schedules passed; 1.0 s\n")
 }
 
 type fullDisk struct{}

@@ -39,9 +39,14 @@ const wipe = "\r\x1b[K" // the line of the terminal
 
 // Started shows which scenario runs.
 func (t *Text) Started(s *exam.Scenario) {
-	if t.Progress {
-		t.printf("%s%d/%d %s", wipe, len(t.Report.Outcomes)+1, t.Total, s.Name)
+	if !t.Progress {
+		return
 	}
+	place := fmt.Sprintf("%d/%d ", len(t.Report.Outcomes)+1, t.Total)
+	if len(t.Report.Outcomes) >= t.Total { // random ones follow the list
+		place = ""
+	}
+	t.printf("%s%s%s", wipe, place, s.Name)
 }
 
 const nameWidth = 26
@@ -75,6 +80,9 @@ func (t *Text) Ended(o exam.Outcome) {
 
 // Finish writes the end.
 func (t *Text) Finish() {
+	if t.Progress {
+		t.printf(wipe)
+	}
 	for _, w := range t.Report.Warnings {
 		t.printf("%s\n", t.paint(yellow, "warning: "+clean(w)))
 	}

@@ -257,7 +257,7 @@ func (f *examFlags) program(e *examination) error {
 		return fmt.Errorf("-addr must be host:port, such as 127.0.0.1:4010: %w", err)
 	}
 	if rest, ok := strings.CutPrefix(f.key, "sk_test_"); f.key != "" && (!ok || rest == "" || strings.ContainsFunc(rest, func(r rune) bool { return r <= ' ' || r > '~' })) {
-		return errors.New("-key must be sk_test_ and more printable characters without spaces")
+		return errors.New("-key must begin with sk_test_ and have more printable characters without spaces")
 	}
 	if err := deliver.CheckSecret(gateway.NewSecret(f.secret)); err != nil {
 		return fmt.Errorf("-secret: %w", err)
@@ -347,7 +347,11 @@ func (e *examination) notStarted(ctx context.Context, err error, errs io.Writer)
 	text := e.mask.Text(err.Error())
 	var start *outside.StartError
 	if errors.As(err, &start) {
-		text = "the program can't be examined: " + text
+		where := ""
+		if e.URL != "" {
+			where = " at " + e.URL
+		}
+		text = "the program" + where + " can't be examined: " + text
 		if printed := report.Lines(e.mask.Text(start.Output)); printed != "" && !e.verbose {
 			text += "\nThe end of what it printed:\n    " + strings.ReplaceAll(printed, "\n", "\n    ")
 		}

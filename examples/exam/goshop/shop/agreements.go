@@ -36,9 +36,13 @@ type Payout struct {
 	Paid    int64  `json:"paid"`              // cents
 }
 
-// A report has neither the token nor the buyer.
+// report has neither the token nor the buyer.
 func (s *Subscription) report() map[string]any {
 	return map[string]any{"id": s.ID, "status": s.Status, "periods": s.Periods, "paid": s.Paid}
+}
+
+func (p *Payout) report() map[string]any {
+	return map[string]any{"id": p.ID, "status": p.Status, "paid": p.Paid}
 }
 
 // Subscribe starts a subscription. Its id at the shop is the idempotency key, so a
@@ -260,16 +264,15 @@ func (p *Payout) ended() bool {
 }
 
 func (s *Shop) payoutEvent(ctx context.Context, e *webhook.Event) error {
-	id, ours := strings.CutPrefix(e.CorrelationID, refPrefix)
-	p := s.payout(id)
-	if !ours || p == nil {
+	tr, err := s.client.Transfers.Get(ctx, e.ResourceID) // most gateways' event has no reference
+	if errors.Is(err, gateway.ErrNotFound) {
 		return nil
 	}
-	tr, err := s.client.Transfers.Get(ctx, e.ResourceID)
 	if err != nil {
 		return err
 	}
-	if tr.ExternalRef == e.CorrelationID && p.is(tr) {
+	id, ours := strings.CutPrefix(tr.ExternalRef, refPrefix)
+	if p := s.payout(id); ours && p != nil && p.is(tr) {
 		_, err = s.bookPayout(id, tr)
 	}
 	return err

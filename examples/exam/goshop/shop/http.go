@@ -86,14 +86,14 @@ func (s *Shop) Handler(hooks bool) http.Handler {
 		if err != nil {
 			return 0, nil, err
 		}
-		return placed(Status(p.Status)), p, nil
+		return placed(Status(p.Status)), p.report(), nil
 	}))
 	mux.HandleFunc("GET /exam/payouts/{id}", hook(func(_ context.Context, id string, _ none) (int, any, error) {
 		p := s.payout(id)
 		if p == nil {
 			return 0, nil, notFound("no such payout")
 		}
-		return http.StatusOK, p, nil
+		return http.StatusOK, p.report(), nil
 	}))
 	return mux
 }
