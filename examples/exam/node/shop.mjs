@@ -103,20 +103,20 @@ function update (id, change, event) {
 
 // The gateway.
 
-class Unknown extends Error {} // nobody knows whether the request was executed
+class Unknown extends Error {} // no one knows whether the request was executed
 class Busy extends Error {} // 429: nothing was executed
 class Rejected extends Error { // nothing was executed, and will not be
   constructor (status, body) {
     super(`${status} ${JSON.stringify(body)}`)
     this.body = body
-    this.duplicate = status === 409 && [body.code, body.error].includes('DUPLICATE_EXTERNAL_REF')
+    this.duplicate = status === 409 // of a create: its reference is taken
   }
 }
 
 const failures = [Unknown, Busy, Rejected]
 const isFailure = e => failures.some(kind => e instanceof kind)
 
-// ignore drops a failure of the gateway: somebody else will find out.
+// ignore drops a failure of the gateway: someone else will find out.
 const ignore = e => { if (!isFailure(e)) throw e }
 
 function send (method, target, body, headers) {
@@ -149,7 +149,9 @@ async function call (method, target, body, headers = {}) {
     answer = JSON.parse(text)
   } catch { /* half a body, or the page of a proxy */ }
   if (typeof answer !== 'object' || answer === null) throw new Unknown(`${method} ${target}: ${status} without JSON`)
-  if ([400, 401, 403, 404, 409, 410, 422].includes(status)) throw new Rejected(status, answer)
+  if (status === 409 && `${answer.code} ${answer.error}`.includes('IDEMPOTENCY')) throw new Unknown('the first request with the key has not ended')
+  // A rejection without the gateway's own status is that of a proxy.
+  if ([400, 401, 403, 404, 409, 410, 422].includes(status) && answer.status === status) throw new Rejected(status, answer)
   if (status < 200 || status > 299 || answer.success === false) throw new Unknown(`${method} ${target}: ${status}`)
   return answer
 }
@@ -197,7 +199,7 @@ function state (tx) {
   return { status: refunded >= paid ? 'refunded' : refunded ? 'partially_refunded' : 'paid', paid, refunded, charged_back: 0 }
 }
 
-// isOurs: somebody else may have used the reference. Then it is another amount, or has not our metadata.
+// isOurs: someone else may have used the reference. Then it is another amount, or has not our metadata.
 function isOurs (order, tx) {
   if (makes('no_amount_check')) return true
   return tx.external_ref === order.ref && charged(tx) === order.amount && tx.currency === order.currency && tx.method === order.method &&
@@ -326,7 +328,7 @@ async function rejected (order, e, doubt, settled) {
   else if (!e.duplicate && (settled || !doubt)) fail(order)
 }
 
-const fail = order => update(order.id, o => { if (!o.tx) o.status = 'failed' })
+const fail = order => update(order.id, o => { if (!o.tx || makes('timeout_is_failure')) o.status = 'failed' })
 
 function report (o) {
   return {
@@ -399,7 +401,8 @@ async function settleRefund (order, id, now) {
     if (r.state !== 'sent') return
     if (!r.since) r.since = now
     else if (now - r.since < SETTLE) return
-    else if (o.refunded !== r.before || !['paid', 'partially_refunded'].includes(o.status)) r.state = 'review' // somebody else moved money, too
+    else if (o.refunded !== r.before) r.state = 'review' // someone else refunded, too: a person must look
+    else if (o.status === 'charged_back') r.state = 'rejected' // the money is gone
     else [r.since, again] = [null, true]
   })
   if (again) await sendRefund(order, id)
@@ -422,7 +425,7 @@ async function webhook (headers, body) {
   const received = [200, { received: true }]
   if (!verify(headers, body)) return [401, { error: 'invalid signature' }]
   const event = parse(body)
-  if (typeof event?.id !== 'string') return [400, { error: 'not an event' }]
+  if (!['string', 'number'].includes(typeof event?.id)) return [400, { error: 'not an event' }]
   if (event.event !== 'transaction' || typeof event.data?.id !== 'string') return received
   if (events.has(event.id) && !makes('no_dedup', 'memory_dedup')) return received
   const { data, data: { event_type: kind } } = event
@@ -483,7 +486,7 @@ async function lookAgain (order, now) {
       (['paid', 'partially_refunded'].includes(order.status) && age < DAY)) await read(order)
 }
 
-// What the buyer's browser says is not looked at: anybody can open the success page.
+// What the buyer's browser says is not looked at: anyone can open the success page.
 async function backFromPayment (id) {
   const order = orders.get(id)
   if (!order) return [404, { error: 'no such order' }]

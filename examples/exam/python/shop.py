@@ -51,7 +51,7 @@ ATTEMPTS = 3
 SETTLE = timedelta(minutes=5)  # a request that was sent so long ago is not executed any more
 
 
-# The store. One connection behind one lock: a commit is durable, and nobody sees half of one.
+# The store. One connection behind one lock: a commit is durable, and no one sees half of one.
 
 class Store:
     def __init__(self, folder):
@@ -93,7 +93,7 @@ class Store:
 # The gateway.
 
 class Unknown(Exception):
-    """Nobody knows whether the request was executed."""
+    """No one knows whether the request was executed."""
 
 
 class Rejected(Exception):
@@ -102,7 +102,7 @@ class Rejected(Exception):
     def __init__(self, status, body):
         super().__init__(f"{status} {body}")
         self.status, self.body = status, body
-        self.duplicate = status == 409 and "DUPLICATE_EXTERNAL_REF" in (body.get("code"), body.get("error"))
+        self.duplicate = status == 409  # of a create: its reference is taken
 
 
 class Busy(Exception):
@@ -149,7 +149,9 @@ class Gateway:
                 raise ValueError("not an object")
         except ValueError as e:  # half a body, or the page of a proxy
             raise Unknown(f"{method} {path}: {status} without JSON") from e
-        if status in (400, 401, 403, 404, 409, 410, 422):
+        if status == 409 and "IDEMPOTENCY" in f"{answer.get('code')} {answer.get('error')}":
+            raise Unknown("the first request with the key has not ended")
+        if status in (400, 401, 403, 404, 409, 410, 422) and answer.get("status") == status:  # else a proxy's
             raise Rejected(status, answer)
         if not 200 <= status <= 299 or answer.get("success") is False:
             raise Unknown(f"{method} {path}: {status}")
@@ -201,7 +203,7 @@ def state(tx):
 
 
 def is_ours(order, tx):
-    """Somebody else may have used the reference: then it is another amount, or has not our metadata."""
+    """Someone else may have used the reference: then it is another amount, or has not our metadata."""
     if MISTAKE == "no_amount_check":
         return True
     return (tx.get("external_ref") == order["ref"] and charged(tx) == order["amount"]
@@ -341,7 +343,8 @@ class Shop:
 
     def fail(self, order):
         with self.store.commit() as db:
-            db.execute("UPDATE orders SET status = 'failed' WHERE id = ? AND tx IS NULL", (order["id"],))
+            db.execute("UPDATE orders SET status = 'failed' WHERE id = ? AND (tx IS NULL OR ?)",
+                       (order["id"], MISTAKE == "timeout_is_failure"))
 
     def new_reference(self, order):
         ref = "shop-" + order["id"] + "-" + uuid.uuid4().hex
@@ -432,9 +435,10 @@ class Shop:
                 return
             if now - datetime.fromisoformat(refund["since"]) < SETTLE:
                 return
-            if order["refunded"] != refund["before"] or order["status"] not in ("paid", "partially_refunded"):
-                # Somebody else moved money, too. A person must look.
-                db.execute("UPDATE refunds SET state = 'review' WHERE order_id = ? AND id = ?", key)
+            if order["refunded"] != refund["before"] or order["status"] == "charged_back":
+                # Someone else refunded, too: a person must look. Or the money is gone.
+                state = "review" if order["refunded"] != refund["before"] else "rejected"
+                db.execute("UPDATE refunds SET state = ? WHERE order_id = ? AND id = ?", (state, *key))
                 return
             db.execute("UPDATE refunds SET since = NULL WHERE order_id = ? AND id = ?", key)
         self.send_refund(order, refund["id"], refund["amount"])
@@ -456,7 +460,7 @@ class Shop:
             return 401, {"error": "invalid signature"}
         try:
             event = json.loads(body)
-            event_id, data = event["id"], event.get("data") or {}
+            event_id, data = str(event["id"]), event.get("data") or {}
             kind, tx_id, ref = data.get("event_type"), data.get("id"), data.get("correlation_id")
         except (ValueError, TypeError, KeyError, AttributeError):
             return 400, {"error": "not an event"}
@@ -630,10 +634,15 @@ def main():
         exit_with(f"PORT is {env['PORT']!r}, which is not a number")
     Handler.hooks = os.environ.get("EXAM") == "1"
     gateway = Gateway(env["GATEWAY_BASE_URL"], env["GATEWAY_API_KEY"])
-    Handler.shop = Shop(Store(env["EXAM_DATA_DIR"]), gateway, env["GATEWAY_WEBHOOK_SECRET"])
+    try:
+        store = Store(env["EXAM_DATA_DIR"])
+        server = Server(("127.0.0.1", int(env["PORT"])), Handler)
+    except (OSError, OverflowError, sqlite3.Error) as e:
+        exit_with(f"EXAM_DATA_DIR or PORT: {e}")
+    Handler.shop = Shop(store, gateway, env["GATEWAY_WEBHOOK_SECRET"])
     if not Handler.hooks:  # in an exam, the hook runs the jobs
         threading.Thread(target=jobs, args=(Handler.shop,), daemon=True).start()
-    Server(("127.0.0.1", int(env["PORT"])), Handler).serve_forever()
+    server.serve_forever()
 
 
 def exit_with(message):

@@ -65,7 +65,7 @@ func (o *Order) open(now time.Time) bool {
 }
 
 // Return is called when the buyer's browser opens the success page. What the page
-// says is not looked at: anybody can open it.
+// says is not looked at: anyone can open it.
 func (s *Shop) Return(ctx context.Context, id string) (*Order, error) {
 	o := s.order(id)
 	if o == nil {

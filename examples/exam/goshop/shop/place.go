@@ -158,7 +158,7 @@ func (s *Shop) charge(ctx context.Context, o *Order, settled bool) (*Order, erro
 	switch {
 	case err == nil:
 		return s.book(o.ID, booking{tx: tx})
-	case errors.Is(err, gateway.ErrDuplicate): // our own charge, or somebody else's
+	case errors.Is(err, gateway.ErrDuplicate): // our own charge, or someone else's
 		find := gateway.FindOptions{MaxPages: 10}
 		if e, ok := errors.AsType[*gateway.Error](err); ok {
 			find.ID = e.ResourceID
@@ -187,7 +187,7 @@ func isRejection(err error) bool {
 
 func (s *Shop) fail(o *Order) (*Order, error) {
 	return s.update(o.ID, "", func(o *Order) {
-		if o.Tx == "" {
+		if o.Tx == "" || s.mistake == TimeoutIsFailure {
 			o.Status = Failed
 		}
 	})

@@ -125,8 +125,10 @@ func (s *Shop) settleRefund(ctx context.Context, o *Order, id string, now time.T
 		case since.IsZero():
 			r.Since = now
 		case now.Sub(since) < settleTime:
-		case o.Refunded != r.Before, o.Status != Paid && o.Status != PartiallyRefunded:
+		case o.Refunded != r.Before:
 			r.State = RefundReview
+		case o.Status == ChargedBack: // the money is gone
+			r.State = RefundRejected
 		default:
 			r.Since, again = time.Time{}, true
 		}

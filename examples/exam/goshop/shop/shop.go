@@ -84,7 +84,7 @@ const (
 	RefundSent     RefundState = "sent" // or about to be
 	RefundDone     RefundState = "done"
 	RefundRejected RefundState = "rejected"
-	RefundReview   RefundState = "review" // somebody else moved money, too: a person must look
+	RefundReview   RefundState = "review" // someone else refunded, too: a person must look
 )
 
 // Shop is the merchant. Its methods may be called at the same time.
@@ -237,7 +237,7 @@ func (s *Shop) book(id string, b booking) (*Order, error) {
 	})
 }
 
-// isOurs reports whether a transaction is the order's charge. Somebody else may have
+// isOurs reports whether a transaction is the order's charge. Someone else may have
 // used the reference: then it has another amount, or not our metadata.
 func (s *Shop) isOurs(o *Order, tx *gateway.Transaction) bool {
 	if s.mistake == NoAmountCheck {
