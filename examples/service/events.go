@@ -22,12 +22,13 @@ func (s *shop) receive() (err error) {
 		Store:   s.events,
 		Mode:    webhook.Inbox,
 		Backoff: s.cfg.backoff,
+		Lease:   s.cfg.lease,
 		Logger:  s.log,
 	})
 	if err != nil {
 		return err
 	}
-	webhook.OnTransaction(s.receiver, webhook.AnyKind, sqlstore.HandleTx(s.events, s.onTransaction))
+	webhook.OnTransaction(s.receiver, webhook.AnyKind, s.onTransaction)
 	webhook.OnSubscription(s.receiver, webhook.AnyKind, sqlstore.HandleTx(s.events, s.onSubscription))
 	webhook.OnTransfer(s.receiver, webhook.AnyKind, s.onTransfer)
 	return nil
@@ -43,21 +44,36 @@ func ownID(prefix, ref string) (id string, ours bool) { return strings.CutPrefix
 func later(what string) error { return fmt.Errorf("%s is not stored yet", what) }
 
 // onTransaction handles the payment of an order. A charge of a subscription is
-// a transaction too, and has no reference: it is counted by onSubscription.
-func (s *shop) onTransaction(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
+// a transaction too, and has no reference: it is counted by onSubscription. No event
+// says how much was refunded, so the transaction is read, before the database
+// transaction begins.
+func (s *shop) onTransaction(ctx context.Context, e *webhook.TransactionEvent) error {
 	id, ours := ownID(orderPrefix, e.CorrelationID)
 	if !ours {
 		return nil
 	}
 	p := payment{id: e.ResourceID, status: e.State(), amount: e.Data.Charged(), matches: e.Data.AmountIs, currency: e.Data.Currency}
-	if e.Confirmed != nil {
+	switch {
+	case e.Confirmed != nil:
 		p = paymentOf(e.Confirmed)
+	case e.Kind == webhook.TransactionRefunded, e.Kind == webhook.TransactionPartiallyRefunded:
+		tx, err := s.gateway.Transactions.Get(ctx, e.ResourceID)
+		if err != nil {
+			return err
+		}
+		if tx.RefundedAmount == 0 {
+			return errors.New("the transaction was read as it was before the refund")
+		}
+		p = paymentOf(tx)
 	}
-	_, err := s.apply(ctx, tx, id, p)
-	if errors.Is(err, sql.ErrNoRows) {
-		return later("order " + id)
-	}
-	return err
+	settle := sqlstore.HandleTx(s.events, func(ctx context.Context, tx *sql.Tx, _ *webhook.TransactionEvent) error {
+		_, err := s.apply(ctx, tx, id, p)
+		if errors.Is(err, sql.ErrNoRows) {
+			return later("order " + id)
+		}
+		return err
+	})
+	return settle(ctx, e)
 }
 
 // onSubscription handles the events of a membership. Its metadata names the
