@@ -28,7 +28,7 @@ func (s *shop) receive() (err error) {
 	if err != nil {
 		return err
 	}
-	webhook.OnTransaction(s.receiver, webhook.AnyKind, s.onTransaction)
+	webhook.OnTransaction(s.receiver, webhook.AnyKind, s.readRefund(sqlstore.HandleTx(s.events, s.onTransaction)))
 	webhook.OnSubscription(s.receiver, webhook.AnyKind, sqlstore.HandleTx(s.events, s.onSubscription))
 	webhook.OnTransfer(s.receiver, webhook.AnyKind, s.onTransfer)
 	return nil
@@ -43,20 +43,13 @@ func ownID(prefix, ref string) (id string, ours bool) { return strings.CutPrefix
 // receiver retries the event with its backoff, for about half a day.
 func later(what string) error { return fmt.Errorf("%s is not stored yet", what) }
 
-// onTransaction handles the payment of an order. A charge of a subscription is
-// a transaction too, and has no reference: it is counted by onSubscription. No event
-// says how much was refunded, so the transaction is read, before the database
-// transaction begins.
-func (s *shop) onTransaction(ctx context.Context, e *webhook.TransactionEvent) error {
-	id, ours := ownID(orderPrefix, e.CorrelationID)
-	if !ours {
-		return nil
-	}
-	p := payment{id: e.ResourceID, status: e.State(), amount: e.Data.Charged(), matches: e.Data.AmountIs, currency: e.Data.Currency}
-	switch {
-	case e.Confirmed != nil:
-		p = paymentOf(e.Confirmed)
-	case e.Kind == webhook.TransactionRefunded, e.Kind == webhook.TransactionPartiallyRefunded:
+// readRefund reads the transaction of a refund before its event is handled in a database
+// transaction: no event says how much was refunded.
+func (s *shop) readRefund(next func(context.Context, *webhook.TransactionEvent) error) func(context.Context, *webhook.TransactionEvent) error {
+	return func(ctx context.Context, e *webhook.TransactionEvent) error {
+		if e.Confirmed != nil || e.Kind != webhook.TransactionRefunded && e.Kind != webhook.TransactionPartiallyRefunded {
+			return next(ctx, e)
+		}
 		tx, err := s.gateway.Transactions.Get(ctx, e.ResourceID)
 		if err != nil {
 			return err
@@ -64,16 +57,28 @@ func (s *shop) onTransaction(ctx context.Context, e *webhook.TransactionEvent) e
 		if tx.RefundedAmount == 0 {
 			return errors.New("the transaction was read as it was before the refund")
 		}
-		p = paymentOf(tx)
+		read := *e
+		read.Confirmed = tx
+		return next(ctx, &read)
 	}
-	settle := sqlstore.HandleTx(s.events, func(ctx context.Context, tx *sql.Tx, _ *webhook.TransactionEvent) error {
-		_, err := s.apply(ctx, tx, id, p)
-		if errors.Is(err, sql.ErrNoRows) {
-			return later("order " + id)
-		}
-		return err
-	})
-	return settle(ctx, e)
+}
+
+// onTransaction handles the payment of an order. A charge of a subscription is
+// a transaction too, and has no reference: it is counted by onSubscription.
+func (s *shop) onTransaction(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
+	id, ours := ownID(orderPrefix, e.CorrelationID)
+	if !ours {
+		return nil
+	}
+	p := payment{id: e.ResourceID, status: e.State(), amount: e.Data.Charged(), matches: e.Data.AmountIs, currency: e.Data.Currency}
+	if e.Confirmed != nil {
+		p = paymentOf(e.Confirmed)
+	}
+	_, err := s.apply(ctx, tx, id, p)
+	if errors.Is(err, sql.ErrNoRows) {
+		return later("order " + id)
+	}
+	return err
 }
 
 // onSubscription handles the events of a membership. Its metadata names the
