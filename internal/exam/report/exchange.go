@@ -18,7 +18,7 @@ type line struct {
 
 var round = strings.NewReplacer("h0m0s"+later, "h"+later, "m0s"+later, "m"+later)
 
-// Text is the message without its answer.
+// Text is the message without its response.
 func (l line) Text() string {
 	text := l.What
 	if l.Fault != "" {
@@ -31,7 +31,7 @@ func (l line) Text() string {
 }
 
 // minimized returns the messages that explain a failure: without hooks and reads of the
-// orders of earlier scenarios, and with each read that was answered alike only once.
+// orders of earlier scenarios, and with each read that got the same response only once.
 // Steps of the clock with nothing between them are added up.
 func minimized(o *exam.Outcome, earlier map[string]bool) []line {
 	var lines []line
@@ -40,8 +40,7 @@ func minimized(o *exam.Outcome, earlier map[string]bool) []line {
 		if elsewhere(m, o.Orders) || m.Fault == "" && earlier[m.What] {
 			continue
 		}
-		key := m
-		key.At = 0
+		key := exam.Message{Direction: m.Direction, What: m.What, Fault: m.Fault, Answer: m.Answer}
 		if i, seen := reads[key]; seen {
 			lines[i].Count++
 			continue

@@ -73,13 +73,16 @@ func quoted(args []string) string {
 	list := make([]string, len(args))
 	for i, arg := range args {
 		list[i] = clean(arg)
-		if arg == "" || strings.ContainsFunc(arg, func(r rune) bool {
-			return !(unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:=,+@%", r))
-		}) {
+		if arg == "" || strings.ContainsFunc(arg, special) {
 			list[i] = "'" + strings.ReplaceAll(list[i], "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(list, " ")
+}
+
+// special reports whether a character may need quotes in a shell.
+func special(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=,+@%", r)
 }
 
 // summary is the last line of the text.
@@ -150,7 +153,7 @@ func Meaning(c exam.Claim) string {
 	case exam.BooksAgree:
 		return "the books agree"
 	case exam.TrueAnswers:
-		return "answers are true"
+		return "what it told the buyer is true"
 	case exam.GenuineAccepts:
 		return "genuine events get through"
 	case exam.ForgedIgnored:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -81,7 +82,7 @@ func (f *examFlags) set() *flag.FlagSet {
 	s.Var((*durationValue)(&f.budget), "budget", "`duration` after which no scenario is begun any more")
 	s.Var((*durationValue)(&f.grace), "grace", "`duration` that a program without the hook tick gets to put its orders right")
 	s.Var((*durationValue)(&f.hang), "hang", "`duration` that the gateway does not respond in the scenario hang; set it above your client's timeout")
-	s.Var((*durationValue)(&f.starting), "start-timeout", "`duration` that the program may take to answer HTTP after a start")
+	s.Var((*durationValue)(&f.starting), "start-timeout", "`duration` that the program may take after a start until it responds to HTTP requests")
 	s.StringVar(&f.path, "webhook-path", "/webhooks", "`path` of the program's webhooks")
 	s.Var(f.env, "env", "`NAME=VALUE`: one more variable of the program, in which {base_url}, {key}, {secret}, {port} and {dir} are replaced; may be repeated")
 	s.StringVar(&f.url, "url", "", "http `URL` of a program that runs already; needs -addr, -key and -secret, and skips the scenarios that restart it")
@@ -165,7 +166,7 @@ func (f *examFlags) config(set *flag.FlagSet) (*examination, error) {
 		}
 	}
 	if !f.list {
-		if err := f.program(e); err != nil {
+		if err := f.program(); err != nil {
 			return nil, err
 		}
 	}
@@ -239,7 +240,7 @@ func (f *examFlags) readings(e *examination) error {
 }
 
 // program checks what says how the program and the gateway reach each other.
-func (f *examFlags) program(e *examination) error {
+func (f *examFlags) program() error {
 	switch {
 	case f.url != "" && len(f.command) > 0:
 		return errors.New("-url is for a program that runs already: remove it or the command")
@@ -345,6 +346,10 @@ func (e *examination) notStarted(ctx context.Context, err error, errs io.Writer)
 		return report.Incomplete
 	}
 	text := e.mask.Text(err.Error())
+	var listen *net.OpError
+	if errors.As(err, &listen) && listen.Op == "listen" {
+		text = "-addr: " + text
+	}
 	var start *outside.StartError
 	if errors.As(err, &start) {
 		where := ""

@@ -130,14 +130,15 @@ func (s *testShop) place(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.kind == "flood" {
+		ctx := context.WithoutCancel(r.Context())
 		go func() {
 			for {
-				_, _ = s.client.Transactions.List(context.Background(), gateway.TransactionListParams{})
+				_, _ = s.client.Transactions.List(ctx, gateway.TransactionListParams{})
 			}
 		}()
 		go func() {
 			for {
-				_, _ = s.client.Customers.Create(context.Background(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+				_, _ = s.client.Customers.Create(ctx, gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 			}
 		}()
 	}
@@ -152,7 +153,9 @@ func (s *testShop) report(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(order)
+	if err := json.NewEncoder(w).Encode(order); err != nil {
+		panic(err)
+	}
 }
 
 func (s *testShop) paid(id string) {
@@ -164,10 +167,14 @@ func (s *testShop) paid(id string) {
 	}
 }
 
-// again ships at each delivery of a paid event.
+// again ships at each delivery of a paid event, and reads at each event.
 func (s *testShop) again(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
+		return
+	}
+	if _, err := s.client.Transactions.List(r.Context(), gateway.TransactionListParams{}); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	if e, err := webhook.Parse(body); err == nil && e.Kind == webhook.TransactionPaid {
