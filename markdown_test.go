@@ -22,8 +22,8 @@ func TestGuidesShowRealCode(t *testing.T) {
 		for _, block := range blocks(t, guide) {
 			sources, ok := map[string]string{
 				"go":     `^examples/.*\.go$|_test\.go$`,
-				"ts":     `^integration/clients/src/.*\.test\.ts$`,
-				"python": `^integration/clients/test_.*\.py$`,
+				"ts":     `^integration/clients/src/.*\.ts$`,
+				"python": `^integration/clients/test_.*\.py$|^examples/exam/python/.*\.py$`,
 			}[block.language]
 			if !ok {
 				continue

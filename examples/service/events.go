@@ -22,12 +22,13 @@ func (s *shop) receive() (err error) {
 		Store:   s.events,
 		Mode:    webhook.Inbox,
 		Backoff: s.cfg.backoff,
+		Lease:   s.cfg.lease,
 		Logger:  s.log,
 	})
 	if err != nil {
 		return err
 	}
-	webhook.OnTransaction(s.receiver, webhook.AnyKind, sqlstore.HandleTx(s.events, s.onTransaction))
+	webhook.OnTransaction(s.receiver, webhook.AnyKind, s.readRefund(sqlstore.HandleTx(s.events, s.onTransaction)))
 	webhook.OnSubscription(s.receiver, webhook.AnyKind, sqlstore.HandleTx(s.events, s.onSubscription))
 	webhook.OnTransfer(s.receiver, webhook.AnyKind, s.onTransfer)
 	return nil
@@ -41,6 +42,26 @@ func ownID(prefix, ref string) (id string, ours bool) { return strings.CutPrefix
 // webhook can arrive before the request that caused it is committed. The
 // receiver retries the event with its backoff, for about half a day.
 func later(what string) error { return fmt.Errorf("%s is not stored yet", what) }
+
+// readRefund reads the transaction of a refund before its event is handled in a database
+// transaction: no event says how much was refunded.
+func (s *shop) readRefund(next func(context.Context, *webhook.TransactionEvent) error) func(context.Context, *webhook.TransactionEvent) error {
+	return func(ctx context.Context, e *webhook.TransactionEvent) error {
+		if e.Confirmed != nil || e.Kind != webhook.TransactionRefunded && e.Kind != webhook.TransactionPartiallyRefunded {
+			return next(ctx, e)
+		}
+		tx, err := s.gateway.Transactions.Get(ctx, e.ResourceID)
+		if err != nil {
+			return err
+		}
+		if tx.RefundedAmount == 0 {
+			return errors.New("the transaction was read as it was before the refund")
+		}
+		read := *e
+		read.Confirmed = tx
+		return next(ctx, &read)
+	}
+}
 
 // onTransaction handles the payment of an order. A charge of a subscription is
 // a transaction too, and has no reference: it is counted by onSubscription.

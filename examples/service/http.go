@@ -46,6 +46,9 @@ func (s *shop) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", s.respond(func(ctx context.Context, _ *http.Request) (any, error) {
 		return s.receiver.Counts(ctx) // reads the database; alert on Dead and Oldest
 	}))
+	if s.cfg.exam {
+		s.exam(mux)
+	}
 	return mux
 }
 

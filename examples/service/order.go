@@ -40,15 +40,16 @@ type order struct {
 
 	buyer         gateway.BuyerParams
 	transactionID string
+	refunded      int64 // so far
 	createdAt     time.Time
 }
 
-const orderColumns = `id, amount, method, state, pix_code, challenge, reason, buyer_name, buyer_email, document_type, document,
+const orderColumns = `id, amount, method, state, refunded, pix_code, challenge, reason, buyer_name, buyer_email, document_type, document,
 	COALESCE(transaction_id, ''), created_at`
 
 func scanOrder(row *sql.Row) (o order, err error) {
 	var document gateway.Document
-	err = row.Scan(&o.ID, &o.Amount, &o.Method, &o.State, &o.PixCode, &o.Challenge, &o.Reason,
+	err = row.Scan(&o.ID, &o.Amount, &o.Method, &o.State, &o.refunded, &o.PixCode, &o.Challenge, &o.Reason,
 		&o.buyer.Name, &o.buyer.Email, &document.Type, &document.Number, &o.transactionID, &o.createdAt)
 	if document.Number != "" {
 		o.buyer.Document = &document
@@ -82,12 +83,14 @@ type payment struct {
 	amount   int64                  // what the buyer was charged
 	matches  func(cents int64) bool // whether cents is the amount of the transaction
 	currency gateway.Currency
-	code     string // the Pix code, "" if it is not known
-	secret   string // of a 3-D Secure challenge
+	method   gateway.Method // "" in an event
+	refunded int64          // so far; 0 in an event
+	code     string         // the Pix code, "" if it is not known
+	secret   string         // of a 3-D Secure challenge
 }
 
 func paymentOf(tx *gateway.Transaction) payment {
-	p := payment{id: tx.ID, status: tx.Status, amount: tx.Charged(), matches: tx.AmountIs, currency: tx.Currency}
+	p := payment{id: tx.ID, status: tx.Status, amount: tx.Charged(), matches: tx.AmountIs, currency: tx.Currency, method: tx.Method, refunded: tx.RefundedAmount}
 	if tx.Pix != nil {
 		p.code = tx.Pix.QRCode
 	}
@@ -104,6 +107,8 @@ func (o *order) next(p payment) (next orderState, reason string) {
 	switch {
 	case o.State == orderReview, o.State == orderChargeback:
 		return o.State, o.Reason
+	case waiting && p.method != "" && (p.method != o.Method || !p.matches(o.Amount) || p.currency != gateway.BRL):
+		return orderReview, "the charge with its reference is of " + gateway.FormatAmount(p.amount, p.currency) + ", and not the order's"
 	case p.status == gateway.TransactionChargedback:
 		return orderChargeback, "charged back"
 	case o.State == orderRefunded:
@@ -137,6 +142,7 @@ func (s *shop) apply(ctx context.Context, tx *sql.Tx, orderID string, p payment)
 	before := o.State
 	o.transactionID = p.id
 	o.State, o.Reason = o.next(p)
+	o.refunded = max(o.refunded, p.refunded)
 	if p.code != "" {
 		o.PixCode = p.code
 	}
@@ -146,10 +152,13 @@ func (s *shop) apply(ctx context.Context, tx *sql.Tx, orderID string, p payment)
 	if o.State != orderPending {
 		o.Challenge = ""
 	}
+	if o.State == orderReview { // it may be the code of another system's charge
+		o.PixCode = ""
+	}
 	// The charge exists, so the document is not needed again.
 	err = changesOne(ctx, tx, `UPDATE orders SET state = $2, reason = $3, transaction_id = $4, pix_code = $5, challenge = $6,
-		document_type = '', document = '' WHERE id = $1`,
-		o.ID, string(o.State), o.Reason, o.transactionID, o.PixCode, o.Challenge)
+		refunded = $7, document_type = '', document = '' WHERE id = $1`,
+		o.ID, string(o.State), o.Reason, o.transactionID, o.PixCode, o.Challenge, o.refunded)
 	if err != nil || before == o.State {
 		return o, err
 	}

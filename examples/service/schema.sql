@@ -9,6 +9,7 @@ CREATE TABLE IF NOT EXISTS orders (
 	document_type  TEXT NOT NULL DEFAULT '',   -- personal data, cleared once the
 	document       TEXT NOT NULL DEFAULT '',   -- charge exists or the order failed
 	state          TEXT NOT NULL DEFAULT 'new', -- see order.go
+	refunded       BIGINT NOT NULL DEFAULT 0,  -- so far; the order stays paid until all of it is
 	transaction_id TEXT UNIQUE,
 	pix_code       TEXT NOT NULL DEFAULT '',
 	challenge      TEXT NOT NULL DEFAULT '',   -- 3-D Secure, for the payment element

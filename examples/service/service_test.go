@@ -76,17 +76,25 @@ func inEachSetting(t *testing.T, test func(*testing.T, *world)) {
 // database returns a schema that only this test uses.
 func database(t *testing.T) *sql.DB {
 	t.Helper()
+	db, _ := schemaOf(t)
+	return db
+}
+
+// schemaOf also returns the address of the schema.
+func schemaOf(t *testing.T) (db *sql.DB, address string) {
+	t.Helper()
 	admin, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
 	require.NoError(t, err)
 	defer admin.Close() //nolint:errcheck // it was only used here
 	name := "t_" + strings.ToLower(rand.Text()[:16])
 	_, err = admin.ExecContext(t.Context(), `CREATE SCHEMA `+name)
 	require.NoError(t, err)
-	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL")+"&search_path="+name)
+	address = os.Getenv("DATABASE_URL") + "&search_path=" + name
+	db, err = sql.Open("pgx", address)
 	require.NoError(t, err)
 	db.SetMaxOpenConns(20)
 	t.Cleanup(func() { _ = db.Close() })
-	return db
+	return db, address
 }
 
 // start starts a process of the shop: a client, a receiver, workers.
@@ -442,6 +450,51 @@ func TestAWrongAmountIsReviewedAndNotShipped(t *testing.T) {
 	assert.Equal(t, orderReview, o.State)
 	assert.Equal(t, "paid BRL 0.01, not BRL 79.80", o.Reason)
 	assert.Zero(t, w.shipments("order0001"))
+}
+
+// Another system of the account has used the reference: its charge must not be shown to
+// the buyer, and its payment does not pay the order.
+func TestAChargeOfAnotherSystemIsReviewed(t *testing.T) {
+	t.Parallel()
+	inEachSetting(t, func(t *testing.T, w *world) {
+		t.Helper()
+		other, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
+			ExternalRef: "order-order0001", Amount: 100, Method: gateway.Pix, Buyer: ana(), Products: []gateway.Product{{Name: "Another system's", Price: 100}},
+		})
+		require.NoError(t, err)
+		var o order
+		require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o))
+		assert.Equal(t, orderReview, o.State)
+		assert.Empty(t, o.PixCode)
+		require.NoError(t, w.gw.Transactions.Pay(other.ID))
+		w.settled()
+		assert.Equal(t, orderReview, w.order("order0001").State)
+		assert.Zero(t, w.shipments("order0001"))
+	})
+}
+
+func TestARefundInPartThatWasMadeElsewhere(t *testing.T) {
+	t.Parallel()
+	inEachSetting(t, func(t *testing.T, w *world) {
+		t.Helper()
+		w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
+		id := w.transaction("order0001")
+		require.NoError(t, w.gw.Transactions.Pay(id))
+		for _, refunded := range []int64{1000, 3500} {
+			_, err := w.gw.Client().Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: refunded - w.refunded("order0001")})
+			require.NoError(t, err)
+			w.settled()
+			assert.Equal(t, orderPaid, w.order("order0001").State)
+			assert.Equal(t, refunded, w.refunded("order0001"))
+		}
+		assert.Equal(t, 1, w.shipments("order0001"))
+	})
+}
+
+func (w *world) refunded(orderID string) (cents int64) {
+	w.Helper()
+	require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT refunded FROM orders WHERE id = $1`, orderID).Scan(&cents))
+	return cents
 }
 
 func TestARefund(t *testing.T) {

@@ -1,0 +1,80 @@
+package docs_test
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/exam"
+)
+
+// The tables in exam.md have the scenarios and their claims, in the order of the exam.
+func TestScenarioTable(t *testing.T) {
+	t.Parallel()
+	scenarios, err := exam.Scenarios(nil, nil)
+	require.NoError(t, err)
+	var want, have [][2]string
+	var claims []string
+	for _, s := range scenarios {
+		var list []string
+		for _, c := range s.Claims {
+			list = append(list, string(c))
+			if !slices.Contains(claims, string(c)) {
+				claims = append(claims, string(c))
+			}
+		}
+		want = append(want, [2]string{s.Name, strings.Join(list, " ")})
+	}
+	for _, row := range tableRows(t, "exam.md", "| scenario | claims |") {
+		have = append(have, [2]string{names(row[0])[0], row[1]})
+		assert.NotEmpty(t, row[2], row[0])
+	}
+	assert.Equal(t, want, have)
+
+	var explained []string
+	for _, row := range tableRows(t, "exam.md", "| claim | |") {
+		explained = append(explained, row[0])
+	}
+	assert.ElementsMatch(t, claims, explained)
+}
+
+// Every scenario that the guide names exists.
+func TestScenariosOfTheExamGuideExist(t *testing.T) {
+	t.Parallel()
+	for _, row := range tableRows(t, "exam.md", "| mistake | found by |") {
+		found := names(row[1])
+		require.NotEmpty(t, found, row[0])
+		_, err := exam.Scenarios(found, nil)
+		assert.NoError(t, err, row[0])
+	}
+	text, err := os.ReadFile("exam.md")
+	require.NoError(t, err)
+	lists := regexp.MustCompile("-(?:skip|only) ([a-z,-]+)").FindAllSubmatch(text, -1)
+	require.NotEmpty(t, lists)
+	for _, list := range lists {
+		_, err := exam.Scenarios(strings.Split(string(list[1]), ","), nil)
+		assert.NoError(t, err)
+	}
+}
+
+// The table of the report has each member that the exam reads.
+func TestReportTable(t *testing.T) {
+	t.Parallel()
+	members := []string{"id"}
+	for field := range reflect.TypeFor[exam.Report]().Fields() {
+		if name := field.Tag.Get("json"); name != "-" {
+			members = append(members, name)
+		}
+	}
+	var listed []string
+	for _, row := range tableRows(t, "exam.md", "| member | value |") {
+		listed = append(listed, names(row[0])[0])
+	}
+	assert.Equal(t, members, listed)
+}

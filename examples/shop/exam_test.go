@@ -1,0 +1,66 @@
+package shop_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/examples/shop"
+	"github.com/gateway-go/gateway/internal/exam"
+	"github.com/gateway-go/gateway/internal/exam/outside"
+	"github.com/gateway-go/gateway/mockserver"
+)
+
+// The shop keeps its orders in memory, so the exam must not restart it: it runs
+// already, as with -url.
+func TestTheShopPassesTheExam(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			const key, secret = "sk_test_exam", "whsec_exam"
+			addr := freeAddress(t)
+			client, err := gateway.New("http://"+addr, gateway.BearerToken(key), gateway.WithBackoff(10*time.Millisecond, 100*time.Millisecond))
+			require.NoError(t, err)
+			t.Cleanup(client.CloseIdleConnections)
+			s := shop.New(client)
+			receiver, err := s.Receiver(gateway.NewSecret(secret))
+			require.NoError(t, err)
+			mux := http.NewServeMux()
+			mux.Handle("POST /webhooks", receiver)
+			mux.Handle("/exam/", s.Exam())
+			server := httptest.NewServer(mux)
+			t.Cleanup(server.Close)
+
+			scenarios, err := exam.Scenarios(nil, nil)
+			require.NoError(t, err)
+			result, err := outside.Run(t.Context(), outside.Config{
+				URL: server.URL, Addr: addr, Key: key, Secret: secret, Path: "/webhooks", Options: []mockserver.Option{mockserver.WithDialect(dialect)},
+				Scenarios: scenarios, Seed: 1, Budget: 5 * time.Minute, Grace: time.Second, Hang: 100 * time.Millisecond, Ended: func(o exam.Outcome) {
+					for _, f := range o.Failures {
+						t.Errorf("%s: %s: %s\n%v\n%v", o.Scenario, f.Claim, f.Text, o.Orders, o.Exchange)
+					}
+					t.Log(o.Scenario, o.Status, o.Why, o.Right, o.Warnings)
+				},
+			})
+			require.NoError(t, err)
+			assert.Zero(t, result.Count(exam.NotRun))
+			assert.GreaterOrEqual(t, result.Count(exam.Passed), 25)
+		})
+	}
+}
+
+// freeAddress returns an address on which the exam can serve its gateway.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
