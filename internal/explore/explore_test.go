@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/internal/explore"
 )
@@ -48,4 +49,30 @@ func TestATestThatIsNotDeterministicIsReported(t *testing.T) {
 	tree.Next().Choose(2)
 	run := tree.Next()
 	assert.PanicsWithValue(t, "explore: the test is not deterministic: choice 1 had 2 options and now has 3", func() { run.Choose(3) })
+}
+
+// What a choice is about belongs to it, even if the number of options is the same.
+func TestTheErrorPathNamesBothSequences(t *testing.T) {
+	t.Parallel()
+	var tree explore.Tree
+	first := tree.Next()
+	for _, what := range []string{"create", "read"} {
+		_, err := first.ChooseOf(what, 2)
+		require.NoError(t, err)
+	}
+	require.NoError(t, first.End())
+
+	again := first.Again()
+	_, err := again.ChooseOf("create", 2)
+	require.NoError(t, err)
+	_, err = again.ChooseOf("delete", 2)
+	assert.Equal(t, &explore.NotDeterministicError{At: 2, Same: []string{"create"}, Before: "read", Now: "delete", BeforeOptions: 2, NowOptions: 2}, err)
+
+	short := first.Again()
+	_, err = short.ChooseOf("create", 2)
+	require.NoError(t, err)
+	require.EqualError(t, short.End(), "explore: the test is not deterministic: choice 2 had 2 options and is not made any more")
+
+	lenient := explore.Replay([]int{0, 1})
+	require.NoError(t, lenient.End(), "a replay may make fewer choices")
 }
