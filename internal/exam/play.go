@@ -366,6 +366,7 @@ func (p *Play) Quiet() {
 	if !p.exam.stage.Settle(p.ctx, p.exam.act.state) {
 		p.verdict.warnOnce("the program did not become quiet")
 	}
+	p.exam.choices.quiet(p)
 }
 
 // Kill ends the program as a crash does.
@@ -427,6 +428,7 @@ var rounds = []struct {
 
 // settle removes the faults and gives the program time to put everything right.
 func (p *Play) settle() {
+	p.exam.choices.end()
 	for _, r := range p.front.clear() {
 		p.unused(r.Case.Name)
 	}
