@@ -1,0 +1,94 @@
+package exam
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	engine "github.com/gateway-go/gateway/internal/exam"
+)
+
+// failed reports whether money or goods were lost or doubled, or the program broke.
+func (s *schedule) failed() bool { return s.outcome.Status == engine.Failed || len(s.problem) > 0 }
+
+// claims are those that failed.
+func (s *schedule) claims() (list []engine.Claim) {
+	for _, f := range s.outcome.Failures {
+		if !slices.Contains(list, f.Claim) {
+			list = append(list, f.Claim)
+		}
+	}
+	return list
+}
+
+// failsLike reports whether one of the other's claims fails here, too.
+func (s *schedule) failsLike(other *schedule) bool {
+	if len(other.claims()) == 0 {
+		return len(s.problem) > 0 && len(s.claims()) == 0
+	}
+	return slices.ContainsFunc(s.claims(), func(c engine.Claim) bool { return slices.Contains(other.claims(), c) })
+}
+
+// number returns the schedule as [Replay] reads it.
+func (s *schedule) number() string {
+	index := slices.IndexFunc(engine.Lives(), func(life *engine.Scenario) bool { return life.Name == s.life.Name })
+	text := strconv.Itoa(index)
+	picks := s.picks
+	for len(picks) > 0 && picks[len(picks)-1] == 0 {
+		picks = picks[:len(picks)-1]
+	}
+	for _, pick := range picks {
+		text += "." + strconv.Itoa(pick)
+	}
+	return text
+}
+
+// String returns the messages of the schedule, and what failed.
+func (s *schedule) String() string {
+	var b strings.Builder
+	status := "ok  "
+	if s.failed() {
+		status = "FAIL"
+	}
+	fmt.Fprintf(&b, "%s %s  %s   %s\n", status, s.life.Name, joined(s.claims()), s.life.About)
+	width := 28
+	for _, m := range s.outcome.Exchange {
+		width = max(width, utf8.RuneCountInString(text(m))+1)
+	}
+	fmt.Fprintf(&b, "       %-*s %s\n", width, "shop", "gateway")
+	for _, m := range s.outcome.Exchange {
+		line := fmt.Sprintf("  %s   %-*s ", m.Direction, width, text(m))
+		if m.Direction == engine.ToGateway {
+			line += "        "
+		}
+		b.WriteString(strings.TrimRight(line+m.Answer, " ") + "\n")
+	}
+	for _, f := range s.outcome.Failures {
+		fmt.Fprintf(&b, "  =>   %s %s\n", f.Claim, f.Text)
+	}
+	for _, err := range s.problem {
+		fmt.Fprintf(&b, "  =>   %v\n", err)
+	}
+	for _, o := range s.outcome.Orders {
+		fmt.Fprintf(&b, "       %s: shop %s; gateway %s\n", o.ID, o.Shop, o.Gateway)
+	}
+	fmt.Fprintf(&b, "       try it: exam.Replay(t, start, %q)\n", s.number())
+	return b.String()
+}
+
+func text(m engine.Message) string {
+	if m.Fault == "" {
+		return m.What
+	}
+	return m.What + ", " + m.Fault
+}
+
+func joined(claims []engine.Claim) string {
+	var list []string
+	for _, c := range claims {
+		list = append(list, string(c))
+	}
+	return strings.Join(list, " ")
+}
