@@ -53,18 +53,18 @@ func Lives() []*Scenario {
 		}),
 		life("partial-refunds", "refunds of 300.00 and 50.00", refunds, func(p *Play) {
 			o := p.BigOrder()
-			p.livePaid(o)
+			p.exam.choices.prelude(func() { p.livePaid(o) })
 			p.liveRefund(o, "r1", 30_000)
 			p.liveRefund(o, "r2", 5_000)
 		}),
 		life("refund-by-someone-else", "400.00 are refunded in the gateway's console", nil, func(p *Play) {
 			o := p.BigOrder()
-			p.livePaid(o)
+			p.exam.choices.prelude(func() { p.livePaid(o) })
 			p.refundElsewhere(o, 40_000)
 		}),
 		life("refunded-by-someone-else", "everything is refunded in the gateway's console", nil, func(p *Play) {
 			o := p.BigOrder()
-			p.livePaid(o)
+			p.exam.choices.prelude(func() { p.livePaid(o) })
 			p.refundElsewhere(o, o.Amount)
 			if r := p.report(o); r.Status == statusRefunded {
 				o.fullAck, o.shippedThen = true, r.Shipped
@@ -72,7 +72,7 @@ func Lives() []*Scenario {
 		}),
 		life("chargeback", "a card payment is charged back", nil, func(p *Play) {
 			o := p.Order(gateway.CreditCard)
-			p.livePaid(o)
+			p.exam.choices.prelude(func() { p.livePaid(o) })
 			for _, c := range p.chargesOf(o) {
 				if c.Paid > 0 {
 					p.event("the issuer charges it back")

@@ -26,8 +26,9 @@ type Config struct {
 	Grace   time.Duration // that a program without tick gets
 	Slow    bool          // see [Exam.Slow]
 
-	Schedule Schedule // of a white box; nil otherwise
-	Missing  []Hook   // that the program is known not to offer
+	Schedule   Schedule // of a white box; nil otherwise
+	Everything bool     // a white box chooses in a life what it has chosen in another
+	Missing    []Hook   // that the program is known not to offer
 }
 
 // Exam is an exam of one program.

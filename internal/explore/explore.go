@@ -170,6 +170,23 @@ func Minimize(picks []int, fails func(*Run) bool) []int {
 	}
 }
 
+// Reset is a cheap [Minimize] for long sequences: it only replaces choices with the
+// default, one at a time, as long as the run still fails.
+func Reset(picks []int, fails func(*Run) bool) []int {
+	picks = trimDefaults(picks)
+	for i := 0; i < len(picks); i++ {
+		if picks[i] == 0 {
+			continue
+		}
+		plain := slices.Clone(picks)
+		plain[i] = 0
+		if run := Replay(plain); fails(run) {
+			picks = trimDefaults(run.Picks())
+		}
+	}
+	return picks
+}
+
 // longestCut is the maximum number of choices removed at once. It must be at least
 // the number of choices of a request.
 const longestCut = 8

@@ -42,6 +42,21 @@ func TestACounterExampleIsMinimized(t *testing.T) {
 	assert.Equal(t, []int{0, 2, 7}, explore.Minimize([]int{3, 2, 7}, fails))
 }
 
+// Reset needs as few runs as there are deviations.
+func TestChoicesAreResetOneByOne(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	picks := explore.Reset([]int{0, 3, 0, 2, 1, 0}, func(r *explore.Run) bool {
+		runs++
+		r.Choose(4)
+		a, _, b := r.Choose(4), r.Choose(4), r.Choose(4)
+		r.Choose(2)
+		return a > 0 && b > 1
+	})
+	assert.Equal(t, []int{0, 3, 0, 2}, picks)
+	assert.Equal(t, 3, runs)
+}
+
 // A test that is not deterministic is reported rather than explored in part.
 func TestATestThatIsNotDeterministicIsReported(t *testing.T) {
 	t.Parallel()

@@ -72,8 +72,8 @@ func newSettings(opts []Option) settings {
 
 // Explore plays the lives of an order against the program, once for each schedule with up to
 // [Deviations] deviations, and fails the test if one of them loses or doubles money or goods.
-// It prints the messages of the first such schedule of each life, reduced to what the failure
-// needs, and a call of [Replay] that repeats it.
+// It prints the messages of such schedules, up to three of each life, reduced to the deviations
+// that the failure needs, and a call of [Replay] that repeats each.
 //
 // A deviation is a fault of a request or a delivery, a crash at a request or a
 // [Process.Step], or the buyer's second click at the same time. Everything else goes well.
@@ -86,12 +86,12 @@ func Explore(t *testing.T, start StartFunc, opts ...Option) {
 	}
 	began := time.Now()
 	for _, life := range lives {
-		found, err := x.explore(life)
+		failures, err := x.explore(life)
+		for _, s := range failures {
+			t.Errorf("%s", s)
+		}
 		if err != nil {
 			t.Fatalf("exam: the life %s of an order: %v", life.Name, err)
-		}
-		if found != nil {
-			t.Errorf("%s", found)
 		}
 	}
 	x.summarize(time.Since(began))
@@ -146,14 +146,18 @@ func (x *explorer) lives() (list []*engine.Scenario, err error) {
 	return list, nil
 }
 
-// explore plays the schedules of a life until one fails, and reduces that one. The error
+// mostFailures is how many schedules of a life are reported. Each fails in a way in which no
+// earlier one does.
+const mostFailures = 3
+
+// explore plays the schedules of a life, and returns those that fail, reduced. The error
 // says why the program can't be explored.
-func (x *explorer) explore(life *engine.Scenario) (*schedule, error) {
+func (x *explorer) explore(life *engine.Scenario) (failures []*schedule, err error) {
 	var tree explore.Tree
-	for run := tree.Next(); run != nil; run = tree.Next() {
+	for run := tree.Next(); run != nil && len(failures) < mostFailures; run = tree.Next() {
 		s, err := x.play(life, run)
 		if err != nil {
-			return nil, err
+			return failures, err
 		}
 		if s == nil {
 			continue
@@ -172,19 +176,30 @@ func (x *explorer) explore(life *engine.Scenario) (*schedule, error) {
 				return nil, err
 			}
 		}
-		if s.failed() {
-			return x.minimize(life, s)
+		if !s.failed() || slices.ContainsFunc(failures, s.failsLike) {
+			continue
+		}
+		s, err = x.minimize(life, s)
+		if err != nil {
+			return failures, err
+		}
+		failures = append(failures, s)
+		if s.deviations() == 0 {
+			break // so do most others
 		}
 	}
-	return nil, nil
+	return failures, nil
 }
 
-// minimize reduces a schedule that fails to one that fails in the same way.
+// minimize resets the deviations of a schedule that its failure does not need.
 func (x *explorer) minimize(life *engine.Scenario, s *schedule) (*schedule, error) {
+	if s.deviations() < 2 { // the schedule with none has passed
+		return s, nil
+	}
 	played := x.played
 	defer func() { x.played = played }()
 	var failure error
-	explore.Minimize(s.picks, func(run *explore.Run) bool {
+	explore.Reset(s.picks, func(run *explore.Run) bool {
 		if failure != nil {
 			return false
 		}
@@ -216,7 +231,7 @@ func (x *explorer) replay(text string) (*schedule, error) {
 	if picks[0] >= len(all) {
 		return nil, fmt.Errorf("the schedule %s begins with the number of a life, which must be below %d", text, len(all))
 	}
-	x.deviations = max(x.deviations, len(picks))
+	x.deviations = len(picks) + 1
 	if _, err := x.play(all[picks[0]], explore.Replay(nil)); err != nil { // finds out which hooks there are
 		return nil, err
 	}
@@ -350,7 +365,7 @@ func (s *schedule) play() error {
 	defer stage.close()
 	stage.exam, err = engine.New(engine.Config{
 		Stage: stage, Gateway: server, Key: key, Secret: gateway.NewSecret(secret), Path: s.x.path, Seed: seed,
-		Hang: time.Minute, Grace: grace, Schedule: s, Missing: s.x.missing,
+		Hang: time.Minute, Grace: grace, Schedule: s, Everything: s.x.deviations > 1, Missing: s.x.missing,
 	})
 	if err != nil {
 		return err

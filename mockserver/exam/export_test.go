@@ -10,32 +10,34 @@ import (
 type Found struct {
 	Text       string
 	Claims     []engine.Claim
-	Life       string
 	Deviations int
 	Picks      string
-	Played     int
 	NoLap      string
 }
 
-// Find explores like [Explore], and returns the first schedule that fails instead of failing
-// the test.
-func Find(t *testing.T, start StartFunc, opts ...Option) (Found, error) {
+// Find explores like [Explore], and returns the schedules that fail instead of failing the
+// test.
+func Find(t *testing.T, start StartFunc, opts ...Option) ([]Found, error) {
 	t.Helper()
 	x := &explorer{t: t, tmp: t.TempDir(), start: start, settings: newSettings(opts)}
 	lives, err := x.lives()
 	if err != nil {
-		return Found{}, err
+		return nil, err
 	}
+	var list []Found
 	for _, life := range lives {
-		s, err := x.explore(life)
+		failures, err := x.explore(life)
 		if err != nil {
-			return Found{Played: x.played, NoLap: x.noLap}, err
+			return list, err
 		}
-		if s != nil {
-			return x.found(s), nil
+		for _, s := range failures {
+			list = append(list, x.found(s))
 		}
 	}
-	return Found{Played: x.played, NoLap: x.noLap}, nil
+	if x.noLap != "" {
+		list = append(list, Found{NoLap: x.noLap})
+	}
+	return list, nil
 }
 
 // FindAgain is [Find] for [Replay].
@@ -50,11 +52,5 @@ func FindAgain(t *testing.T, start StartFunc, picks string, opts ...Option) (Fou
 }
 
 func (x *explorer) found(s *schedule) Found {
-	f := Found{Text: s.String(), Claims: s.claims(), Life: s.life.Name, Picks: s.number(), Played: x.played, NoLap: x.noLap}
-	for _, pick := range s.picks {
-		if pick > 0 {
-			f.Deviations++
-		}
-	}
-	return f
+	return Found{Text: s.String(), Claims: s.claims(), Deviations: s.deviations(), Picks: s.number()}
 }

@@ -199,10 +199,10 @@ func statusOf(err error) int {
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return http.StatusNotFound
+	case errors.Is(err, ErrRefused): // even if it wraps the gateway's error
+		return http.StatusUnprocessableEntity
 	case errors.Is(err, ErrPending), errors.Is(err, gateway.ErrOutcomeUnknown):
 		return http.StatusAccepted
-	case errors.Is(err, ErrRefused):
-		return http.StatusUnprocessableEntity
 	}
 	return http.StatusInternalServerError
 }

@@ -80,7 +80,7 @@ const (
 // before and after each change of a store. Requests are such moments, too.
 func (p *Process) Step() {
 	p.pass("   step")
-	if p.stage.exam.Choose("step", 2) == 1 {
+	if p.stage.exam.Choose("step") {
 		p.stage.exam.Died("at a step")
 		p.kill()
 		runtime.Goexit()

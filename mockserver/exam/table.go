@@ -23,12 +23,22 @@ func (s *schedule) claims() (list []engine.Claim) {
 	return list
 }
 
-// failsLike reports whether one of the other's claims fails here, too.
+// failsLike reports whether everything that fails here fails in the other, too.
 func (s *schedule) failsLike(other *schedule) bool {
-	if len(other.claims()) == 0 {
-		return len(s.problem) > 0 && len(s.claims()) == 0
+	if len(s.problem) > 0 && len(other.problem) == 0 || !s.failed() {
+		return false
 	}
-	return slices.ContainsFunc(s.claims(), func(c engine.Claim) bool { return slices.Contains(other.claims(), c) })
+	return !slices.ContainsFunc(s.claims(), func(c engine.Claim) bool { return !slices.Contains(other.claims(), c) })
+}
+
+// deviations counts the choices that are not the default.
+func (s *schedule) deviations() (n int) {
+	for _, pick := range s.picks {
+		if pick > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // number returns the schedule as [Replay] reads it.
