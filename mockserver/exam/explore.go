@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,7 @@ type settings struct {
 	path       string
 	only       []string
 	gateway    []mockserver.Option
+	stall      time.Duration // how long nothing may go on
 }
 
 // Deviations sets how many things go wrong in a schedule, at most. The default is 1, and 2
@@ -60,7 +62,7 @@ func Gateway(opts ...mockserver.Option) Option {
 }
 
 func newSettings(opts []Option) settings {
-	s := settings{deviations: 1, path: "/webhooks"}
+	s := settings{deviations: 1, path: "/webhooks", stall: 30 * time.Second}
 	if os.Getenv("FULL_SIZE") != "" {
 		s.deviations = 2
 	}
@@ -122,6 +124,7 @@ type explorer struct {
 	missing  []engine.Hook // hooks that are not offered
 	probed   bool
 	noLap    string // why messages do not overlap
+	bubbles  sync.WaitGroup
 	played   int
 	skipped  []string // lives, with the reason
 	warnings []string
@@ -242,10 +245,10 @@ func (x *explorer) replay(text string) (*schedule, error) {
 	return s, err
 }
 
-// errUnexplored means that a schedule could not be played to its end.
-type stuckError struct{ stacks string }
+// mutexError means that a schedule could not be played to its end.
+type mutexError struct{ stacks string }
 
-func (e *stuckError) Error() string {
+func (e *mutexError) Error() string {
 	return "a goroutine waits for a sync.Mutex, which another one holds while it sends a request, sleeps or is in a Step: " +
 		"testing/synctest can't continue then. Use a channel as a lock, or don't hold it meanwhile:\n" + e.stacks
 }
@@ -256,7 +259,7 @@ func (x *explorer) play(life *engine.Scenario, run *explore.Run) (*schedule, err
 	s := &schedule{x: x, life: life, run: run, left: x.deviations}
 	err := s.perform()
 	x.played++
-	if stuck, ok := errors.AsType[*stuckError](err); ok && s.lapped.Load() && x.noLap == "" {
+	if stuck, ok := errors.AsType[*mutexError](err); ok && s.lapped.Load() && x.noLap == "" {
 		x.noLap = "messages that overlap were not tried: " + stuck.Error()
 		return nil, nil
 	}
@@ -330,7 +333,7 @@ func (s *schedule) Overlap(on bool) {
 // perform plays the schedule in a bubble. The error says why it could not be played.
 func (s *schedule) perform() (err error) {
 	ended := make(chan error, 1)
-	go func() {
+	s.x.bubbles.Go(func() {
 		defer func() {
 			if v := recover(); v != nil {
 				ended <- s.panicked(v)
@@ -342,7 +345,7 @@ func (s *schedule) perform() (err error) {
 			s.bubble.Store(bubbleName())
 			err = s.play()
 		})
-	}()
+	})
 	if broken := s.watch(ended); broken != nil {
 		return broken
 	}
@@ -423,12 +426,12 @@ const (
 	mutexState = "[sync."
 )
 
-// watch waits until the bubble has ended. It returns an error if that is stuck, which is
-// the case if nothing has gone on for a while and a goroutine waits for a mutex.
+// watch waits until the bubble has ended. It returns an error if that is stuck: if nothing
+// has gone on for a while and a goroutine waits for a mutex, or nothing for a long while.
 func (s *schedule) watch(ended <-chan error) error {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	before, suspect := int64(-1), ""
+	before, suspect, since := int64(-1), "", time.Now()
 	for {
 		select {
 		case err := <-ended:
@@ -437,14 +440,18 @@ func (s *schedule) watch(ended <-chan error) error {
 		}
 		name := s.bubble.Load()
 		if now := s.progress.Load(); now != before || name == nil {
-			before, suspect = now, ""
+			before, suspect, since = now, "", time.Now()
 			continue
 		}
 		blocked := stacks(*name, mutexState)
 		if blocked != "" && blocked == suspect {
-			return &stuckError{blocked}
+			return &mutexError{blocked}
 		}
 		suspect = blocked
+		if time.Since(since) >= s.x.stall {
+			return fmt.Errorf("nothing has gone on for %s: a goroutine computes, or waits for something outside of its bubble, such as "+
+				"a socket or a channel that was made elsewhere. Time stands still meanwhile:\n%s", s.x.stall, stacks(*name, ""))
+		}
 	}
 }
 
@@ -457,7 +464,7 @@ func bubbleName() *string {
 	return &name
 }
 
-// stacks returns the stacks of the goroutines of a bubble whose state begins with the text.
+// stacks returns the stacks of the goroutines of a bubble whose state contains the text.
 func stacks(bubble, state string) string {
 	text := make([]byte, 1<<20)
 	text = text[:runtime.Stack(text, true)]
