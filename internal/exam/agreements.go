@@ -2,6 +2,7 @@ package exam
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -61,8 +62,9 @@ func (p *Play) agree(a *agreement, h Hook, body map[string]any) {
 func (a *agreement) judge(p *Play, now, final *verdict) OrderBooks {
 	status, text := p.hook(http.MethodGet, a.path+"/"+a.id, nil)
 	var r struct {
-		Status        string
-		Periods, Paid int64
+		Status  string `json:"status"`
+		Periods int64  `json:"periods"`
+		Paid    int64  `json:"paid"`
 	}
 	if status == http.StatusOK && json.Unmarshal(text, &r) != nil || status != http.StatusOK && status != http.StatusNotFound {
 		p.broken(NothingLost, "the report of %s %s was answered with %s", a.path, a.id, codes([]int{status}))
@@ -75,13 +77,13 @@ func (a *agreement) judge(p *Play, now, final *verdict) OrderBooks {
 		now.fail(TrueAnswers, "it was answered with 4xx only (%s), and the gateway has it", codes(a.answers))
 	}
 	if r.Paid > paid || r.Periods > periods {
-		now.fail(NothingMadeUp, "the shop reports %s paid in %d periods, the gateway has %s in %d", reais(r.Paid), r.Periods, reais(paid), periods)
+		now.fail(NothingMadeUp, "the shop reports %s, the gateway has %s", inPeriods(r.Paid, r.Periods), inPeriods(paid, periods))
 	}
 	switch {
 	case count > 0 && status == http.StatusNotFound:
 		final.fail(NothingLost, "the shop does not know %s", a.id)
 	case r.Paid < paid || r.Periods < periods:
-		final.fail(NothingLost, "the shop reports %s paid in %d periods, the gateway has %s in %d", reais(r.Paid), r.Periods, reais(paid), periods)
+		final.fail(NothingLost, "the shop reports %s, the gateway has %s", inPeriods(r.Paid, r.Periods), inPeriods(paid, periods))
 	case r.Status == statusUnknown && count > 0:
 		final.fail(NothingLost, "the shop reports unknown, the gateway has it")
 	}
@@ -90,6 +92,13 @@ func (a *agreement) judge(p *Play, now, final *verdict) OrderBooks {
 		shop = books(r.Status, r.Paid, 0, 0)
 	}
 	return OrderBooks{a.id, a.amount, shop, "paid " + reais(paid)}
+}
+
+func inPeriods(paid, periods int64) string {
+	if periods == 0 {
+		return reais(paid) + " paid"
+	}
+	return fmt.Sprintf("%s paid in %d periods", reais(paid), periods)
 }
 
 // readSubscriptions reads the subscriptions of the amount, which no other has. Their
@@ -114,6 +123,7 @@ func readSubscriptions(p *Play, a *agreement) (count, periods, paid int64) {
 	return count, periods, paid
 }
 
+// readPayouts reads the payouts of the amount. A payout has no periods.
 func readPayouts(p *Play, a *agreement) (count, periods, paid int64) {
 	for tr, err := range p.exam.client.Transfers.All(p.ctx, gateway.TransferListParams{Limit: 100}) {
 		p.must(err)
@@ -122,8 +132,8 @@ func readPayouts(p *Play, a *agreement) (count, periods, paid int64) {
 		}
 		count++
 		if tr.Status == gateway.TransferPaid {
-			periods, paid = periods+1, paid+tr.Amount
+			paid += tr.Amount
 		}
 	}
-	return count, periods, paid
+	return count, 0, paid
 }

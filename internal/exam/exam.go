@@ -134,6 +134,8 @@ type Message struct {
 	What      string        `json:"what"`
 	Fault     string        `json:"fault,omitempty"`
 	Answer    string        `json:"answer,omitempty"` // "201", "reset"
+
+	began time.Time
 }
 
 // Result is the result of an exam.
@@ -148,6 +150,7 @@ type Result struct {
 	Starts    int           `json:"starts"`
 	Slow      bool          `json:"slow,omitempty"` // the program starts slowly, so fewer crashes were tried
 	Outcomes  []Outcome     `json:"outcomes"`
+	Random    int           `json:"random,omitempty"`   // random schedules that passed
 	Warnings  []string      `json:"warnings,omitempty"` // that belong to no scenario
 	Output    string        `json:"output,omitempty"`   // the end of what the program printed
 	ProgramIs string        `json:"program,omitempty"`  // "exited", if it did so by itself

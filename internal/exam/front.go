@@ -181,6 +181,7 @@ func (f *Front) saw(op string, body []byte, resp *http.Response) {
 // RoundTrip implements http.RoundTripper for the program's requests.
 func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	write := r.Method != http.MethodGet && r.Method != http.MethodHead
+	began := time.Now()
 	end := f.act.begin(write)
 	defer end()
 	out, body, err := copyOf(r)
@@ -203,7 +204,7 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	if rule.Case.See == nil {
 		rule.Case = fault.None()
 	}
-	message := Message{Direction: ToGateway, What: describe(op, r), Fault: rule.Case.Name}
+	message := Message{Direction: ToGateway, What: describe(op, r), Fault: rule.Case.Name, began: began}
 	if rule.Seen != nil {
 		rule.Seen(body)
 	}
@@ -258,13 +259,11 @@ func reason(err error) string {
 // arriveLate executes a request after its connection was reset.
 func (f *Front) arriveLate(out *http.Request, body []byte, op string, d time.Duration) {
 	end := f.act.begin(true)
-	f.late.Add(1)
-	go func() {
-		defer f.late.Done()
+	f.late.Go(func() {
 		defer end()
 		f.stage.Sleep(d)
 		f.arrive(out, body, op)
-	}()
+	})
 }
 
 func (f *Front) arrive(out *http.Request, body []byte, op string) {
@@ -274,6 +273,7 @@ func (f *Front) arrive(out *http.Request, body []byte, op string) {
 		message.Answer = reason(err)
 	} else {
 		message.Answer = strconv.Itoa(resp.StatusCode)
+		_ = resp.Body.Close()
 	}
 	f.log(message)
 }

@@ -88,11 +88,7 @@ type Charge struct {
 
 // payable reports whether the charge is paid, was paid or can still be paid.
 func (c *Charge) payable() bool {
-	switch c.Status {
-	case gateway.TransactionRefused, gateway.TransactionExpired, gateway.TransactionCanceled:
-		return false
-	}
-	return true
+	return c.Status != gateway.TransactionRefused && c.Status != gateway.TransactionExpired && c.Status != gateway.TransactionCanceled
 }
 
 func (c *Charge) open() bool {
@@ -147,7 +143,7 @@ type truth struct {
 	paid, refunded, chargedBack int64
 }
 
-func (t *truth) status(o *Order) string {
+func (t *truth) status() string {
 	switch {
 	case t.paid == 0 && slices.ContainsFunc(t.charges, (*Charge).open):
 		return statusPending
@@ -167,7 +163,7 @@ func (t *truth) String() string {
 	if len(t.charges) == 0 {
 		return "no charge"
 	}
-	s := books(t.status(nil), t.paid, t.refunded, t.chargedBack)
+	s := books(t.status(), t.paid, t.refunded, t.chargedBack)
 	if n := len(t.charges); n > 1 {
 		s += fmt.Sprintf(", %d charges", n)
 	}
@@ -252,7 +248,7 @@ func codes(answers []int) string {
 // judgeAtTheEnd checks the claims that a program has until the end to fulfil. ticks
 // says whether it has periodic jobs.
 func judgeAtTheEnd(o *Order, t *truth, r *Report, ticks bool, v *verdict) {
-	status := t.status(o)
+	status := t.status()
 	if t.paid == 0 {
 		judgeUnpaid(o, t, r, status, v)
 		return
@@ -264,11 +260,12 @@ func judgeAtTheEnd(o *Order, t *truth, r *Report, ticks bool, v *verdict) {
 	case r.Status == statusUnknown, r.Status == statusFailed, r.Paid < t.paid && r.Status != statusReview:
 		v.fail(NothingLost, "the shop reports %s, %s paid; the gateway has %s", r.Status, reais(r.Paid), reais(t.paid))
 	}
-	if r.Shipped == 0 && t.refunded == 0 && t.chargedBack == 0 && !(o.ambiguous && r.Status == statusReview) {
+	inReview := r.Status == statusReview && o.ambiguous
+	if r.Shipped == 0 && t.refunded == 0 && t.chargedBack == 0 && !inReview {
 		v.fail(ShippedOnce, "paid and not shipped")
 	}
 	judgeRefunds(o, t, ticks, v)
-	if r.Status == statusReview && o.ambiguous {
+	if inReview {
 		return
 	}
 	if r.Refunded != t.refunded {
@@ -294,7 +291,7 @@ func judgeUnpaid(o *Order, t *truth, r *Report, status string, v *verdict) {
 	case !r.Found:
 		v.fail(BooksAgree, "the shop does not know the order, the gateway's charge is %s", t.charges[0].Status)
 	case r.Status == statusReview && o.ambiguous:
-	case r.Status != status && r.Status != statusUnknown && !(r.Status == statusPending && status == statusFailed):
+	case r.Status != status && r.Status != statusUnknown && (r.Status != statusPending || status != statusFailed):
 		v.fail(BooksAgree, "the shop reports %s, is %s", r.Status, status)
 	case r.Status == statusUnknown, r.Status != status:
 		v.warn("the order was left %s, is %s", r.Status, status)

@@ -153,13 +153,13 @@ func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // read reads what the exam needs of the body.
 func (d *Delivery) read() {
 	var e struct {
-		ID    string
-		Event string
-		Type  string
+		ID    string `json:"id"`
+		Event string `json:"event"`
+		Type  string `json:"type"`
 		Data  struct {
-			ID        string
+			ID        string `json:"id"`
 			EventType string `json:"event_type"`
-		}
+		} `json:"data"`
 	}
 	_ = json.Unmarshal(d.Body, &e) // an event of the mock gateway
 	d.EventID, d.Resource, d.Kind = e.ID, e.Data.ID, e.Type
@@ -203,7 +203,7 @@ func (d *Delivery) send(what string, header http.Header, body []byte) int {
 		return 0
 	}
 	r.Header = header.Clone()
-	message := Message{Direction: ToShop, What: d.Kind, Fault: what}
+	message := Message{Direction: ToShop, What: d.Kind, Fault: what, began: time.Now()}
 	resp, err := d.relay.stage.Shop(r)
 	if err != nil {
 		message.Answer = "no answer"
@@ -326,7 +326,7 @@ func write(b *bytes.Buffer, v any, depth int) {
 	case string:
 		escape(b, v)
 	default:
-		text, _ := json.Marshal(v) // a scalar of a JSON text
+		text, _ := json.Marshal(v) //nolint:errchkjson // a scalar of a JSON text
 		b.Write(text)
 	}
 }

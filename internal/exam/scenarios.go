@@ -109,7 +109,7 @@ func scenarios() []*Scenario {
 			p.Quiet()
 			p.payForeign()
 		}},
-		paidBy("duplicate", "paid is delivered three times", []Claim{ShippedOnce}, nil, func(_ *Play, d *Delivery) int {
+		paidBy("duplicate", "paid is delivered three times", []Claim{ShippedOnce}, func(_ *Play, d *Delivery) int {
 			first := d.Send("")
 			d.Send("again")
 			d.Send("again")
@@ -129,7 +129,7 @@ func scenarios() []*Scenario {
 			sent.Send("again, after the restart")
 			p.Quiet()
 		}},
-		paidBy("duplicates-at-once", "paid is delivered six times in parallel, as its first delivery", []Claim{ShippedOnce}, nil, func(p *Play, d *Delivery) int {
+		paidBy("duplicates-at-once", "paid is delivered six times in parallel, as its first delivery", []Claim{ShippedOnce}, func(p *Play, d *Delivery) int {
 			var acked atomic.Int32
 			p.Together(6, func(int) {
 				if ok(d.Send("six at once")) {
@@ -141,11 +141,11 @@ func scenarios() []*Scenario {
 			}
 			return http.StatusOK
 		}),
-		paidBy("rerendered", "paid as another encoder writes it, signed, then as usual", []Claim{ShippedOnce, GenuineAccepts}, nil, func(_ *Play, d *Delivery) int {
+		paidBy("rerendered", "paid as another encoder writes it, signed, then as usual", []Claim{ShippedOnce, GenuineAccepts}, func(_ *Play, d *Delivery) int {
 			d.Rerendered()
 			return d.Send("")
 		}),
-		paidBy("same-fact-new-event", "paid, and again with a new event id", []Claim{ShippedOnce}, nil, func(p *Play, d *Delivery) int {
+		paidBy("same-fact-new-event", "paid, and again with a new event id", []Claim{ShippedOnce}, func(p *Play, d *Delivery) int {
 			first := d.Send("")
 			d.Renamed("evt_" + p.exam.name("again"))
 			return first
@@ -163,7 +163,7 @@ func scenarios() []*Scenario {
 			o.fullAck, o.shippedThen = true, p.report(o).Shipped
 			p.sendHeld(held)
 		}},
-		paidBy("forged", "paid unsigned, with another secret, the empty secret, another body's signature; never paid", []Claim{NothingMadeUp, ShippedOnce, ForgedIgnored}, nil, nil),
+		paidBy("forged", "paid unsigned, with another secret, the empty secret, another body's signature; never paid", []Claim{NothingMadeUp, ShippedOnce, ForgedIgnored}, nil),
 		{"gateway-fails-in-webhook", "the reads while paid is handled are answered with 503; redelivered", []Claim{NothingLost, ShippedOnce}, nil, func(p *Play) {
 			p.paidWhile(&Rule{On: "reads", Case: fault.Status(http.StatusServiceUnavailable, "")})
 		}},
@@ -314,8 +314,8 @@ func lost(name, about string, c fault.Case, times int, claims ...Claim) *Scenari
 
 // paidBy is a scenario in which paid is delivered in a certain way. Without a way it is
 // forged, and nobody pays.
-func paidBy(name, about string, claims []Claim, needs []Hook, send func(*Play, *Delivery) int) *Scenario {
-	return &Scenario{name, about, claims, needs, func(p *Play) {
+func paidBy(name, about string, claims []Claim, send func(*Play, *Delivery) int) *Scenario {
+	return &Scenario{name, about, claims, nil, func(p *Play) {
 		if send == nil {
 			forged(p)
 			return

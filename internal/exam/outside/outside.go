@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -78,7 +79,7 @@ type stage struct {
 func (s *stage) Shop(r *http.Request) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.URL.Host, out.Host = strings.TrimPrefix(s.base, "http://"), ""
-	return s.client.Do(out)
+	return s.client.Do(out) //nolint:gosec // the program's own address
 }
 
 // CanRestart implements exam.Stage.
@@ -233,6 +234,43 @@ func play(ctx context.Context, e *exam.Exam, s *stage, cfg Config, result *exam.
 			s.revive(ctx, e, &o)
 		default:
 			o = exam.Outcome{Scenario: scenario.Name, About: scenario.About, Claims: scenario.Claims, Status: exam.NotRun, Why: why}
+		}
+		result.Outcomes = append(result.Outcomes, o)
+		if cfg.Ended != nil {
+			cfg.Ended(o)
+		}
+	}
+	playRandom(ctx, e, s, cfg, result)
+}
+
+// playRandom plays random schedules for a time. Of a failure it keeps the smallest
+// schedule that still fails.
+func playRandom(ctx context.Context, e *exam.Exam, s *stage, cfg Config, result *exam.Result) {
+	picks := mathrand.New(mathrand.NewPCG(cfg.Seed, 2)) //nolint:gosec // reproducible
+	run := func(scenario *exam.Scenario) exam.Outcome {
+		o := e.Run(ctx, scenario)
+		s.revive(ctx, e, &o)
+		return o
+	}
+	for began := time.Now(); time.Since(began) < cfg.Random && ctx.Err() == nil && !e.Gone(); {
+		scenario := e.Random(picks)
+		if cfg.Started != nil {
+			cfg.Started(scenario)
+		}
+		o := run(scenario)
+		for smaller := exam.Smaller(scenario); o.Status == exam.Failed && len(smaller) > 0 && !e.Gone(); {
+			try := run(smaller[0])
+			smaller = smaller[1:]
+			if try.Status == exam.Failed {
+				o = try
+				if next, err := exam.Scenarios([]string{try.Scenario}, nil); err == nil {
+					smaller = exam.Smaller(next[0])
+				}
+			}
+		}
+		if o.Status == exam.Passed {
+			result.Random++
+			continue // thousands of lines would hide the list
 		}
 		result.Outcomes = append(result.Outcomes, o)
 		if cfg.Ended != nil {

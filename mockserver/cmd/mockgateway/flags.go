@@ -46,6 +46,7 @@ type config struct {
 const usage = `mockgateway is a complete in-memory payment gateway, for tests and development.
 
 usage: mockgateway [flags]
+       mockgateway exam [flags] -- COMMAND    examine a program that uses the gateway
 
 Without flags it listens on 127.0.0.1:4010 and accepts any key that begins with
 sk_test_; each key opens its own account. Its control plane is under /__mock;
@@ -84,7 +85,13 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		_, _ = io.WriteString(out, usage)
-		set.VisitAll(func(f *flag.Flag) { explain(out, f) })
+		set.VisitAll(func(f *flag.Flag) {
+			if isCommand(f.Name) {
+				explain(out, f, "")
+			} else {
+				explain(out, f, "  ("+variable(f.Name)+")")
+			}
+		})
 		return cfg, 0, true
 	case err != nil:
 		log{form: f.log}.note(errs, noteError, err.Error()+"\nRun mockgateway -h for help.")
@@ -100,16 +107,14 @@ func unexpected(arg string) error {
 	if _, err := strconv.ParseBool(arg); err == nil {
 		return fmt.Errorf("unexpected argument %q: write the value of such a flag after =, as in -console=false", arg)
 	}
-	return fmt.Errorf("unexpected argument %q: mockgateway takes only flags", arg)
+	return fmt.Errorf("unexpected argument %q: mockgateway takes only flags, and exam as its first argument", arg)
 }
 
-// explain writes what a flag does, its default, and the variable that sets it.
-func explain(out io.Writer, f *flag.Flag) {
+// explain writes what a flag does, its default, and what follows its name, such as the
+// variable that sets it.
+func explain(out io.Writer, f *flag.Flag, after string) {
 	value, text := flag.UnquoteUsage(f)
-	head := strings.TrimRight("  -"+f.Name+" "+value, " ")
-	if !isCommand(f.Name) {
-		head += "  (" + variable(f.Name) + ")"
-	}
+	head := strings.TrimRight("  -"+f.Name+" "+value, " ") + after
 	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
 		text += " (default " + f.DefValue + ")"
 	}
@@ -271,11 +276,7 @@ func (f *flags) config() (config, error) {
 	if f.drain < 0 {
 		return cfg, fmt.Errorf("%s must not be negative", f.name("drain"))
 	}
-	_, port, err := net.SplitHostPort(f.addr)
-	if err == nil && port != "0" && !spec.IsPort(port) {
-		err = fmt.Errorf("%s is not a port", port)
-	}
-	if err != nil {
+	if err := checkAddr(f.addr); err != nil {
 		return cfg, fmt.Errorf("%s must be host:port, such as 127.0.0.1:4010: %w", f.name("addr"), err)
 	}
 	if f.environment == "production" {
@@ -335,6 +336,15 @@ func (f *flags) config() (config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// checkAddr checks an address to listen on.
+func checkAddr(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil && port != "0" && !spec.IsPort(port) {
+		err = fmt.Errorf("%s is not a port", port)
+	}
+	return err
 }
 
 // readings sets the dialect, or the rows of a profile.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +57,14 @@ func (log) object(to io.Writer, n note) {
 // colored reports whether w is a terminal that should get colors: see
 // no-color.org.
 func colored(w io.Writer, environ []string) bool {
+	return terminal(w, environ) && !slices.ContainsFunc(environ, func(entry string) bool {
+		value, ok := strings.CutPrefix(entry, "NO_COLOR=")
+		return ok && value != ""
+	})
+}
+
+// terminal reports whether w is a terminal that understands control sequences.
+func terminal(w io.Writer, environ []string) bool {
 	file, ok := w.(*os.File)
 	if !ok {
 		return false
@@ -69,8 +78,7 @@ func colored(w io.Writer, environ []string) bool {
 		name, value, _ := strings.Cut(entry, "=")
 		variables[name] = value
 	}
-	capable := variables["TERM"] != "" && variables["TERM"] != "dumb" || variables["WT_SESSION"] != ""
-	return capable && variables["NO_COLOR"] == ""
+	return variables["TERM"] != "" && variables["TERM"] != "dumb" || variables["WT_SESSION"] != ""
 }
 
 // follow logs the gateway's events from now on. The channel is closed after the

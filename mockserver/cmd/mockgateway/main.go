@@ -26,6 +26,9 @@ func main() {
 
 // run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
+	if len(args) > 0 && args[0] == "exam" {
+		return examine(ctx, args[1:], environ, out, errs)
+	}
 	cfg, code, done := parse(args, environ, out, errs)
 	if done {
 		return code

@@ -23,6 +23,9 @@ import (
 
 // TestMain lets the test binary run as the gateway, so that it can be killed.
 func TestMain(m *testing.M) {
+	if kind := os.Getenv(programVariable); kind != "" {
+		os.Exit(program(kind))
+	}
 	if os.Getenv("RUN_AS_MOCKGATEWAY") == "1" {
 		main()
 		return
