@@ -77,9 +77,20 @@ const (
 )
 
 // Step is a moment at which the process may die, or another message may go on: call it
-// before and after each change of a store. Requests are such moments, too.
+// before and after each change of a store. Requests are such moments, too. It must not be
+// called while a [sync.Mutex] is held that another goroutine may want; see
+// [Process.CrashPoint].
 func (p *Process) Step() {
 	p.pass("   step")
+	p.CrashPoint()
+}
+
+// CrashPoint is a moment at which the process may die. Nothing else goes on there, so it may
+// be called while a mutex is held.
+func (p *Process) CrashPoint() {
+	if p.dead() {
+		runtime.Goexit()
+	}
 	if p.stage.exam.Choose("step") {
 		p.stage.exam.Died("at a step")
 		p.kill()
