@@ -66,7 +66,7 @@ func (p *Play) log(m Message) {
 	if m.began.IsZero() {
 		m.began = time.Now()
 	}
-	m.At = m.began.Sub(p.began)
+	m.At, m.began = m.began.Sub(p.began), time.Time{} // so that equal messages are equal
 	p.exchange = append(p.exchange, m)
 }
 

@@ -127,7 +127,7 @@ func (h Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "POST orders":
 		act(w, r, h.Place != nil, func(o Order) error { return h.Place(r.Context(), o) })
 	case "GET orders/*":
-		report(w, h.Report != nil, func() (any, error) { return h.Report(r.Context(), parts[2]) })
+		reportTo(w, h.Report != nil, func() (any, error) { return h.Report(r.Context(), parts[2]) })
 	case "POST orders/*/refunds":
 		act(w, r, h.Refund != nil, func(f Refund) error {
 			f.OrderID = parts[2]
@@ -140,11 +140,11 @@ func (h Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "POST subscriptions":
 		act(w, r, h.Subscribe != nil, func(s Subscription) error { return h.Subscribe(r.Context(), s) })
 	case "GET subscriptions/*":
-		report(w, h.ReportSubscription != nil, func() (any, error) { return h.ReportSubscription(r.Context(), parts[2]) })
+		reportTo(w, h.ReportSubscription != nil, func() (any, error) { return h.ReportSubscription(r.Context(), parts[2]) })
 	case "POST payouts":
 		act(w, r, h.PayOut != nil, func(p Payout) error { return h.PayOut(r.Context(), p) })
 	case "GET payouts/*":
-		report(w, h.ReportPayout != nil, func() (any, error) { return h.ReportPayout(r.Context(), parts[2]) })
+		reportTo(w, h.ReportPayout != nil, func() (any, error) { return h.ReportPayout(r.Context(), parts[2]) })
 	default:
 		answer(w, http.StatusNotFound, "no hook has this path")
 	}
@@ -182,7 +182,7 @@ func act[T any](w http.ResponseWriter, r *http.Request, offered bool, do func(T)
 	answer(w, http.StatusOK, "")
 }
 
-func report(w http.ResponseWriter, offered bool, read func() (any, error)) {
+func reportTo(w http.ResponseWriter, offered bool, read func() (any, error)) {
 	if !offered {
 		answer(w, http.StatusNotImplemented, "this hook is not offered")
 		return

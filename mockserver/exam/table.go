@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	engine "github.com/gateway-go/gateway/internal/exam"
+	"github.com/gateway-go/gateway/internal/exam/report"
 )
 
 // failed reports whether money or goods were lost or doubled, or the program broke.
@@ -63,36 +63,11 @@ func (s *schedule) String() string {
 		status = "FAIL"
 	}
 	fmt.Fprintf(&b, "%s %s  %s   %s\n", status, s.life.Name, joined(s.claims()), s.life.About)
-	width := 28
-	for _, m := range s.outcome.Exchange {
-		width = max(width, utf8.RuneCountInString(text(m))+1)
-	}
-	fmt.Fprintf(&b, "       %-*s %s\n", width, "shop", "gateway")
-	for _, m := range s.outcome.Exchange {
-		line := fmt.Sprintf("  %s   %-*s ", m.Direction, width, text(m))
-		if m.Direction == engine.ToGateway {
-			line += "        "
-		}
-		b.WriteString(strings.TrimRight(line+m.Answer, " ") + "\n")
-	}
-	for _, f := range s.outcome.Failures {
-		fmt.Fprintf(&b, "  =>   %s %s\n", f.Claim, f.Text)
-	}
 	for _, err := range s.problem {
 		fmt.Fprintf(&b, "  =>   %v\n", err)
 	}
-	for _, o := range s.outcome.Orders {
-		fmt.Fprintf(&b, "       %s: shop %s; gateway %s\n", o.ID, o.Shop, o.Gateway)
-	}
-	fmt.Fprintf(&b, "       try it: exam.Replay(t, start, %q)\n", s.number())
+	b.WriteString(report.Explain(&s.outcome, fmt.Sprintf("exam.Replay(t, start, %q)", s.number())))
 	return b.String()
-}
-
-func text(m engine.Message) string {
-	if m.Fault == "" {
-		return m.What
-	}
-	return m.What + ", " + m.Fault
 }
 
 func joined(claims []engine.Claim) string {
