@@ -21,7 +21,7 @@ func Lives() []*Scenario {
 	refunds := []Hook{NeedsRefund}
 	return []*Scenario{
 		life("pix", "Pix, paid", nil, func(p *Play) { p.livePaid(p.OrderOf(gateway.Pix, exactCents[0])) }),
-		life("pix-not-paid", "Pix that nobody pays, and that expires", nil, func(p *Play) {
+		life("pix-not-paid", "Pix that is not paid and expires", nil, func(p *Play) {
 			o := p.OrderOf(gateway.Pix, exactCents[1])
 			p.liveBuy(o)
 			p.expire(o)
@@ -95,10 +95,10 @@ func (p *Play) Alive() {
 	}
 }
 
-// clicks is how often a buyer or an operator asks before there was a definite answer.
+// clicks is how often a buyer or an operator asks until there is a yes or a no.
 const clicks = 3
 
-// liveBuy places an order until there is a definite answer.
+// liveBuy places an order until there is a yes or a no.
 func (p *Play) liveBuy(o *Order) {
 	for i := range clicks {
 		if i > 0 {
@@ -112,7 +112,7 @@ func (p *Play) liveBuy(o *Order) {
 	}
 }
 
-// definite reports whether one of the answers was yes or no.
+// definite reports whether one of the responses was yes or no.
 func definite(answers []int) bool {
 	for _, s := range answers {
 		if done(s) || refused(s) {
@@ -138,7 +138,7 @@ func (p *Play) expire(o *Order) {
 	p.Alive()
 }
 
-// liveRefund asks for a refund of a paid order until there is a definite answer.
+// liveRefund asks for a refund of a paid order until there is a yes or a no.
 func (p *Play) liveRefund(o *Order, id string, cents int64) {
 	if !p.paid(o) {
 		return

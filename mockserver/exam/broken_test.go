@@ -100,7 +100,7 @@ func TestAProgramThatDoesNotStart(t *testing.T) {
 		{"it never returns", func(p *exam.Process) (http.Handler, error) { <-p.Context().Done(); return nil, nil }, "the start function does not return"},
 		{"no hooks", func(*exam.Process) (http.Handler, error) {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), nil
-		}, "the report of order none was answered with 418"},
+		}, "the report of order none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -135,15 +135,14 @@ func TestAPanicOfAHandlerFails(t *testing.T) {
 	all, err := exam.Find(t, around(func(_ *exam.Process, next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/webhooks" {
-				var none *http.Request
-				_ = none.URL
+				panic("the warehouse is gone")
 			}
 			next.ServeHTTP(w, r)
 		})
 	}), exam.Lives("pix"), exam.Deviations(0))
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
-	assert.Contains(t, all[0].Text, "the handler of POST /webhooks panicked: runtime error: invalid memory address")
+	assert.Contains(t, all[0].Text, "the handler of POST /webhooks panicked: the warehouse is gone")
 	assert.Contains(t, all[0].Text, "broken_test.go", "the stack")
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// The answers of a hook, besides nil: an error matches them with [errors.Is]. Any other
+// What a hook may return besides nil: an error matches them with [errors.Is]. Any other
 // error means that the outcome is unknown (500), as after a crash.
 var (
 	// ErrRefused is a definite no (422): the buyer or the operator was told so, and nothing
@@ -96,10 +96,11 @@ type Agreement struct {
 
 // Hooks are the functions that an exam calls: each does what a page of the program does.
 // As an [http.Handler] they are served below /exam/. Only Place and Report are required;
-// a nil function is not offered and answers 501.
+// a nil function is not offered: the response is 501.
 //
 // The same hooks serve an exam by the command mockgateway exam. A program must not mount
-// them in production: mount them if the environment variable EXAM is 1.
+// them in production: mount them if the environment variable EXAM is 1. This package also
+// links the mock gateway, so a program may import it in a file with a build tag only.
 type Hooks struct {
 	Place  func(ctx context.Context, o Order) error
 	Report func(ctx context.Context, orderID string) (Report, error)
@@ -123,71 +124,100 @@ func (h Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, "no hook has this path")
 		return
 	}
-	switch route := r.Method + " " + parts[1] + strings.Repeat("/*", min(len(parts)-2, 1)) + suffix(parts); route {
+	var id string
+	if len(parts) > 2 {
+		id, parts[2] = parts[2], "*"
+	}
+	switch r.Method + " " + strings.Join(parts[1:], "/") {
 	case "POST orders":
-		act(w, r, h.Place != nil, func(o Order) error { return h.Place(r.Context(), o) })
+		act(w, r, h.Place)
 	case "GET orders/*":
-		reportTo(w, h.Report != nil, func() (any, error) { return h.Report(r.Context(), parts[2]) })
+		show(w, r, id, h.Report)
 	case "POST orders/*/refunds":
-		act(w, r, h.Refund != nil, func(f Refund) error {
-			f.OrderID = parts[2]
-			return h.Refund(r.Context(), f)
-		})
+		act(w, r, about(h.Refund, func(f *Refund) { f.OrderID = id }))
 	case "POST orders/*/return":
-		act(w, r, h.Return != nil, func(b struct{ Status string }) error { return h.Return(r.Context(), parts[2], b.Status) })
+		act(w, r, h.opened(id))
 	case "POST tick":
-		act(w, r, h.Tick != nil, func(b struct{ Now time.Time }) error { return h.Tick(r.Context(), b.Now) })
+		act(w, r, h.ticked())
 	case "POST subscriptions":
-		act(w, r, h.Subscribe != nil, func(s Subscription) error { return h.Subscribe(r.Context(), s) })
+		act(w, r, h.Subscribe)
 	case "GET subscriptions/*":
-		reportTo(w, h.ReportSubscription != nil, func() (any, error) { return h.ReportSubscription(r.Context(), parts[2]) })
+		show(w, r, id, h.ReportSubscription)
 	case "POST payouts":
-		act(w, r, h.PayOut != nil, func(p Payout) error { return h.PayOut(r.Context(), p) })
+		act(w, r, h.PayOut)
 	case "GET payouts/*":
-		reportTo(w, h.ReportPayout != nil, func() (any, error) { return h.ReportPayout(r.Context(), parts[2]) })
+		show(w, r, id, h.ReportPayout)
 	default:
 		answer(w, http.StatusNotFound, "no hook has this path")
 	}
 }
 
-// suffix is the part of a path after the id.
-func suffix(parts []string) string {
-	if len(parts) < 4 {
-		return ""
+// about completes what a hook gets, unless there is none.
+func about[T any](call func(context.Context, T) error, complete func(*T)) func(context.Context, T) error {
+	if call == nil {
+		return nil
 	}
-	return "/" + strings.Join(parts[3:], "/")
+	return func(ctx context.Context, body T) error {
+		complete(&body)
+		return call(ctx, body)
+	}
+}
+
+// page is the body of a success page.
+type page struct {
+	Status string `json:"status"`
+}
+
+func (h Hooks) opened(id string) func(context.Context, page) error {
+	if h.Return == nil {
+		return nil
+	}
+	return func(ctx context.Context, p page) error { return h.Return(ctx, id, p.Status) }
+}
+
+// clock is the body of a tick.
+type clock struct {
+	Now time.Time `json:"now"`
+}
+
+func (h Hooks) ticked() func(context.Context, clock) error {
+	if h.Tick == nil {
+		return nil
+	}
+	return func(ctx context.Context, c clock) error { return h.Tick(ctx, c.Now) }
 }
 
 const maxBody = 1 << 20
 
 // act reads a body and calls a hook that does something.
-func act[T any](w http.ResponseWriter, r *http.Request, offered bool, do func(T) error) {
-	if !offered {
+func act[T any](w http.ResponseWriter, r *http.Request, do func(context.Context, T) error) {
+	if do == nil {
 		answer(w, http.StatusNotImplemented, "this hook is not offered")
 		return
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var body T
 	if err == nil {
-		err = json.Unmarshal(text, &body, json.MatchCaseInsensitiveNames(true))
+		err = json.Unmarshal(text, &body)
 	}
 	if err != nil {
 		answer(w, http.StatusBadRequest, "the body: "+err.Error())
 		return
 	}
-	if err := do(body); err != nil {
+	if err := do(r.Context(), body); err != nil {
 		answer(w, statusOf(err), err.Error())
 		return
 	}
 	answer(w, http.StatusOK, "")
 }
 
-func reportTo(w http.ResponseWriter, offered bool, read func() (any, error)) {
-	if !offered {
+// show calls a hook that reports.
+func show[T any](w http.ResponseWriter, r *http.Request, id string, read func(context.Context, string) (T, error)) {
+	if read == nil {
 		answer(w, http.StatusNotImplemented, "this hook is not offered")
 		return
 	}
-	value, err := read()
+	value, err := read(r.Context(), id)
 	if err != nil {
 		answer(w, statusOf(err), err.Error())
 		return

@@ -59,7 +59,7 @@ func (p *Process) Client(opts ...gateway.Option) *gateway.Client {
 }
 
 // Transport returns the transport to the gateway, for a client of your own. The host of a
-// request does not matter. Give the client a timeout: some requests are never answered.
+// request does not matter. Give the client a timeout: some requests never get a response.
 func (p *Process) Transport() http.RoundTripper { return transport{p} }
 
 // BaseURL returns the gateway's address, for a client of your own. Nothing listens there.
@@ -188,7 +188,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	p := t.p
 	p.pass("  -> " + r.Method + " " + r.URL.RequestURI())
 	ctx, cancel := context.WithCancel(r.Context())
-	stop := context.AfterFunc(p.ctx, cancel)
+	stop := context.AfterFunc(p.ctx, cancel) //nolint:contextcheck // the process may end before the request
 	defer cancel()
 	defer stop()
 	resp, err := p.stage.exam.Front().RoundTrip(r.WithContext(ctx))
@@ -257,7 +257,7 @@ func (s *stage) Shop(r *http.Request) (*http.Response, error) {
 		return nil, syscall.ECONNREFUSED
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
-	stop := context.AfterFunc(p.ctx, func() { cancel(syscall.ECONNRESET) })
+	stop := context.AfterFunc(p.ctx, func() { cancel(syscall.ECONNRESET) }) //nolint:contextcheck // the process may end before the request
 	defer stop()
 	defer cancel(nil)
 	watched := &watched{Handler: handler, stage: s, p: p}

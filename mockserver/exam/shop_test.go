@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,25 +38,25 @@ type shop struct {
 
 // file is what is stored of an order.
 type file struct {
-	Order       exam.Order
-	Sent        time.Time // when it was first charged
-	Transaction string
-	Refused     bool
-	Status      exam.Status
-	Paid        int64
-	Refunded    int64
-	ChargedBack int64
-	Shipped     int64
-	Refunds     map[string]*refund
+	Order       exam.Order         `json:"order"`
+	Sent        time.Time          `json:"sent"` // when it was first charged
+	Transaction string             `json:"transaction"`
+	Refused     bool               `json:"refused"`
+	Status      exam.Status        `json:"status"`
+	Paid        int64              `json:"paid"`
+	Refunded    int64              `json:"refunded"`
+	ChargedBack int64              `json:"charged_back"`
+	Shipped     int64              `json:"shipped"`
+	Refunds     map[string]*refund `json:"refunds"`
 
 	dispatch bool // the goods leave with the next write
 }
 
 type refund struct {
-	Amount int64
-	Before int64     // RefundedAmount when it was sent
-	Seen   time.Time // by the first tick after that
-	Done   bool
+	Amount int64     `json:"amount"`
+	Before int64     `json:"before"` // RefundedAmount when it was sent
+	Seen   time.Time `json:"seen"`   // by the first tick after that
+	Done   bool      `json:"done"`
 }
 
 // open starts a shop with a mistake; "" is none.
@@ -77,12 +78,7 @@ func open(mistake string) exam.StartFunc {
 }
 
 func (s *shop) is(mistakes ...string) bool {
-	for _, m := range mistakes {
-		if s.mistake == m {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(mistakes, s.mistake)
 }
 
 // lock locks an order. A mutex would not do: it is held during requests.

@@ -44,15 +44,15 @@ func (s *schedule) deviations() (n int) {
 // number returns the schedule as [Replay] reads it.
 func (s *schedule) number() string {
 	index := slices.IndexFunc(engine.Lives(), func(life *engine.Scenario) bool { return life.Name == s.life.Name })
-	text := strconv.Itoa(index)
+	text := strconv.AppendInt(nil, int64(index), 10)
 	picks := s.picks
 	for len(picks) > 0 && picks[len(picks)-1] == 0 {
 		picks = picks[:len(picks)-1]
 	}
 	for _, pick := range picks {
-		text += "." + strconv.Itoa(pick)
+		text = strconv.AppendInt(append(text, '.'), int64(pick), 10)
 	}
-	return text
+	return string(text)
 }
 
 // String returns the messages of the schedule, and what failed.
