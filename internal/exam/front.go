@@ -26,9 +26,10 @@ type Rule struct {
 
 	Stale bool // a read returns the state before the last change
 
-	Seen   func(body []byte) // when the request has arrived
-	Before func()            // after that
-	After  func()            // when it has been executed, before it has its response
+	Defer  func(arrive func()) // takes a request that arrives late; nil: it arrives after Late
+	Seen   func(body []byte)   // when the request has arrived
+	Before func()              // after that
+	After  func()              // when it has been executed, before it has its response
 
 	fired int
 }
@@ -56,6 +57,7 @@ type Front struct {
 	stage   Stage
 	act     *activity
 	log     func(Message)
+	choices *choices
 
 	mu    sync.Mutex
 	rules []*Rule
@@ -194,6 +196,9 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	f.mu.Unlock()
 	if rule == nil {
+		rule = f.choices.request(op, write)
+	}
+	if rule == nil {
 		rule = &Rule{Case: fault.None()}
 	}
 	if rule.Case.See == nil {
@@ -207,10 +212,12 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 		rule.Before()
 	}
 	if rule.Stale {
-		out.Header.Set("X-Mock-Fault", "stale-read")
+		makeStale(out, op)
 	}
 	var real *http.Response
 	switch {
+	case rule.Case.Late != fault.InTime && rule.Defer != nil:
+		rule.Defer(func() { f.arrive(out, body, op) })
 	case rule.Case.Late != fault.InTime:
 		f.arriveLate(out, body, op, rule.Late)
 	case rule.Case.Applied:
@@ -255,16 +262,31 @@ func (f *Front) arriveLate(out *http.Request, body []byte, op string, d time.Dur
 	f.late.Go(func() {
 		defer end()
 		f.stage.Sleep(d)
-		message := Message{Direction: ToGateway, What: op + " arrives late"}
-		resp, err := f.execute(out, body)
-		if err != nil {
-			message.Answer = reason(err)
-		} else {
-			message.Answer = strconv.Itoa(resp.StatusCode)
-			_ = resp.Body.Close()
-		}
-		f.log(message)
+		f.arrive(out, body, op)
 	})
+}
+
+func (f *Front) arrive(out *http.Request, body []byte, op string) {
+	message := Message{Direction: ToGateway, What: op + " arrives late"}
+	resp, err := f.execute(out, body)
+	if err != nil {
+		message.Answer = reason(err)
+	} else {
+		message.Answer = strconv.Itoa(resp.StatusCode)
+		_ = resp.Body.Close()
+	}
+	f.log(message)
+}
+
+// makeStale makes a read return the state before the last change: the earlier version of
+// a resource, or an empty list, which is that of another account.
+func makeStale(r *http.Request, op string) {
+	if !strings.HasSuffix(op, ".list") {
+		r.Header.Set("X-Mock-Fault", "stale-read")
+		return
+	}
+	r.Header.Del("Apikey")
+	r.Header.Set("Authorization", "Bearer sk_test_untouched")
 }
 
 // execute lets the gateway execute a request, and reads its whole response.

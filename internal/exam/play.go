@@ -74,7 +74,7 @@ func (p *Play) log(m Message) {
 	if m.began.IsZero() {
 		m.began = time.Now()
 	}
-	m.At = m.began.Sub(p.began)
+	m.At, m.began = m.began.Sub(p.began), time.Time{} // so that equal messages are equal
 	p.exchange = append(p.exchange, m)
 }
 
@@ -377,6 +377,7 @@ func (p *Play) Quiet() {
 	if !p.exam.stage.Settle(p.ctx, p.exam.act.state) {
 		p.verdict.warnOnce("the program did not become quiet")
 	}
+	p.exam.choices.quiet(p)
 }
 
 // Kill ends the program as a crash does.
@@ -439,6 +440,7 @@ var rounds = []struct {
 
 // settle removes the faults and gives the program time to put everything right.
 func (p *Play) settle() {
+	p.exam.choices.end()
 	for _, r := range p.front.clear() {
 		p.unused(r.Case.Name)
 	}

@@ -50,6 +50,8 @@ type Relay struct {
 	act    *activity
 	log    func(Message)
 
+	choices *choices
+
 	mu         sync.Mutex
 	treatments []*Treatment
 	acked      map[string]bool // the genuine events of the scenario, and whether they were acknowledged
@@ -122,6 +124,7 @@ func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d := &Delivery{Header: r.Header.Clone(), Body: body, relay: x}
 	d.read()
+	x.choices.hold("<- " + d.Kind + " " + d.Resource)
 	x.mu.Lock()
 	if _, known := x.acked[d.EventID]; !known {
 		x.acked[d.EventID], x.kinds[d.EventID] = false, d.Kind
@@ -139,7 +142,7 @@ func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if chosen != nil {
 		status = chosen.Do(d)
 	} else {
-		status = d.Send("")
+		status = x.choices.deliver(d)
 	}
 	if status == 0 {
 		panic(http.ErrAbortHandler) // the program is down: no response

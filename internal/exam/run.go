@@ -26,6 +26,10 @@ type Config struct {
 	Hang    time.Duration // of the scenario hang
 	Grace   time.Duration // that a program without tick gets
 	Slow    bool          // see [Exam.Slow]
+
+	Schedule   Schedule // of a white box; nil otherwise
+	Everything bool     // a white box chooses in a life what it has chosen in another
+	Missing    []Hook   // that the program is known not to offer
 }
 
 // Exam is an exam of one program.
@@ -39,6 +43,7 @@ type Exam struct {
 	relay   *Relay
 	act     activity
 	buyer   map[string]any
+	choices *choices // nil in a black box
 
 	mu      sync.Mutex
 	rand    *rand.Rand
@@ -61,6 +66,9 @@ func New(cfg Config) (*Exam, error) {
 	for _, cents := range exactCents {
 		e.amounts[cents] = true
 	}
+	for _, h := range cfg.Missing {
+		e.missing[h] = true
+	}
 	log := func(m Message) {
 		e.mu.Lock()
 		p := e.play
@@ -71,6 +79,10 @@ func New(cfg Config) (*Exam, error) {
 	}
 	e.front = newFront(cfg.Gateway.Transport(), cfg.Stage, &e.act, log)
 	e.relay = newRelay(cfg.Stage, cfg.Path, cfg.Secret, &e.act, log)
+	if cfg.Schedule != nil {
+		e.choices = &choices{schedule: cfg.Schedule, exam: e}
+		e.front.choices, e.relay.choices = e.choices, e.choices
+	}
 	if cfg.Host != "" {
 		cfg.Gateway.Webhooks.ServeHost(cfg.Host, e.relay)
 	}

@@ -32,31 +32,93 @@ func Sampled(i int) bool {
 
 // Run is one execution of a test: the choices that it has made so far.
 type Run struct {
-	picks   []int // first those of the tree or the replay, then those made in this run
-	options []int // the number of options of each choice
-	at      int   // the number of choices made
-	lenient bool  // for a replay, whose picks may be out of range
+	picks   []int    // first those of the tree or the replay, then those made in this run
+	options []choice // each choice of this run, or of the one whose choices it repeats
+	at      int      // the number of choices made
+	lenient bool     // for a replay, whose picks may be out of range
 }
 
-// Choose returns which of n options this run takes, from 0 to n-1.
+// choice is what a run has to choose: the number of options, and what they are about.
+type choice struct {
+	n    int
+	what string
+}
+
+// Choose returns which of n options this run takes, from 0 to n-1. It panics if the
+// test is not deterministic.
 func (r *Run) Choose(n int) int {
-	i := r.at
-	r.at++
-	if i == len(r.options) {
-		r.options = append(r.options, n)
-	} else if r.options[i] != n {
-		panic(fmt.Sprintf("explore: the test is not deterministic: choice %d had %d options and now has %d", i+1, r.options[i], n))
+	pick, err := r.ChooseOf("", n)
+	if err != nil {
+		panic(err.Error())
 	}
+	return pick
+}
+
+// ChooseOf is like [Run.Choose]. what names the choice. The error, a
+// [NotDeterministicError], says that an earlier run with the same choices before this
+// one had another choice here.
+func (r *Run) ChooseOf(what string, n int) (int, error) {
+	i := r.at
+	now := choice{n, what}
+	if i == len(r.options) {
+		r.options = append(r.options, now)
+	} else if r.options[i] != now {
+		return 0, r.differs(&now)
+	}
+	r.at++
 	if i == len(r.picks) {
 		r.picks = append(r.picks, 0)
 	}
 	if r.picks[i] >= n {
 		if !r.lenient {
-			panic(fmt.Sprintf("explore: choice %d has %d options and can't be %d", i+1, n, r.picks[i]))
+			return 0, r.differs(&now)
 		}
 		r.picks[i] = 0
 	}
-	return r.picks[i]
+	return r.picks[i], nil
+}
+
+// End returns a [NotDeterministicError] if the run has ended before it made all the
+// choices that it had to repeat.
+func (r *Run) End() error {
+	if !r.lenient && r.at < len(r.options) {
+		return r.differs(nil)
+	}
+	return nil
+}
+
+// Again returns a run that must make the same choices.
+func (r *Run) Again() *Run {
+	return &Run{picks: slices.Clone(r.picks[:r.at]), options: slices.Clone(r.options[:r.at])}
+}
+
+func (r *Run) differs(now *choice) error {
+	e := &NotDeterministicError{At: r.at + 1}
+	for _, c := range r.options[:r.at] {
+		e.Same = append(e.Same, c.what)
+	}
+	before := r.options[r.at]
+	e.Before, e.BeforeOptions = before.what, before.n
+	if now != nil {
+		e.Now, e.NowOptions = now.what, now.n
+	}
+	return e
+}
+
+// NotDeterministicError says that two runs with the same choices differ.
+type NotDeterministicError struct {
+	At                        int      // the number of the choice, from 1
+	Same                      []string // what both chose before it
+	Before, Now               string   // what the earlier run had to choose there, and this one
+	BeforeOptions, NowOptions int      // 0 if this run ended before
+}
+
+// Error says what differs.
+func (e *NotDeterministicError) Error() string {
+	if e.NowOptions == 0 {
+		return fmt.Sprintf("explore: the test is not deterministic: choice %d had %d options and is not made any more", e.At, e.BeforeOptions)
+	}
+	return fmt.Sprintf("explore: the test is not deterministic: choice %d had %d options and now has %d", e.At, e.BeforeOptions, e.NowOptions)
 }
 
 // Picks returns the choices that the run has made, for [Replay].
@@ -78,7 +140,7 @@ func (t *Tree) Next() *Run {
 	next := &Run{}
 	if t.last != nil {
 		made := t.last.at
-		for made > 0 && t.last.picks[made-1]+1 == t.last.options[made-1] {
+		for made > 0 && t.last.picks[made-1]+1 == t.last.options[made-1].n {
 			made--
 		}
 		if made == 0 {
@@ -106,6 +168,23 @@ func Minimize(picks []int, fails func(*Run) bool) []int {
 		}
 		picks = smaller
 	}
+}
+
+// Reset is a cheap [Minimize] for long sequences: it only replaces choices with the
+// default, one at a time, as long as the run still fails.
+func Reset(picks []int, fails func(*Run) bool) []int {
+	picks = trimDefaults(picks)
+	for i := 0; i < len(picks); i++ {
+		if picks[i] == 0 {
+			continue
+		}
+		plain := slices.Clone(picks)
+		plain[i] = 0
+		if run := Replay(plain); fails(run) {
+			picks = trimDefaults(run.Picks())
+		}
+	}
+	return picks
 }
 
 // longestCut is the maximum number of choices removed at once. It must be at least

@@ -104,8 +104,15 @@ func (t *Text) Finish() {
 // failure is the explanation of a failure: the exchange, what is wrong, both sides and
 // how to repeat it.
 func (r Report) failure(o *exam.Outcome, indent string) string {
+	return explain(o, minimized(o, readsOf(r.Outcomes, o.Scenario)), indent, r.Try(o.Scenario))
+}
+
+// Explain returns the explanation of one outcome, in which a white box says how to repeat
+// it.
+func Explain(o *exam.Outcome, try string) string { return explain(o, minimized(o, nil), "  ", try) }
+
+func explain(o *exam.Outcome, lines []line, indent, try string) string {
 	var b strings.Builder
-	lines := minimized(o, readsOf(r.Outcomes, o.Scenario))
 	width := 28
 	for _, l := range lines {
 		if l.Answer != "" {
@@ -132,7 +139,7 @@ func (r Report) failure(o *exam.Outcome, indent string) string {
 	for _, s := range o.Orders {
 		fmt.Fprintf(&b, "%s     %s: shop %s; gateway %s\n", indent, clean(s.ID), clean(s.Shop), clean(s.Gateway))
 	}
-	fmt.Fprintf(&b, "%s     try it: %s\n", indent, r.Try(o.Scenario))
+	fmt.Fprintf(&b, "%s     try it: %s\n", indent, try)
 	return b.String()
 }
 
