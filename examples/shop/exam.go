@@ -25,7 +25,7 @@ func (s *Shop) Exam() http.Handler {
 			return
 		}
 		_, err := s.Charge(r.Context(), Order{in.ID, in.Amount, in.Buyer, in.Method, in.Token}) // what the checkout page calls
-		w.WriteHeader(s.placed(in.ID, err)) // 201, 202 if the outcome is unknown, 4xx if nothing was charged
+		w.WriteHeader(s.placed(in.ID, err))                                                     // 201, 202 if the outcome is unknown, 4xx if nothing was charged
 	})
 	mux.HandleFunc("GET /exam/orders/{id}", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
