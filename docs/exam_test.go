@@ -51,7 +51,7 @@ func TestScenariosOfTheExamGuideExist(t *testing.T) {
 		found := names(row[1])
 		require.NotEmpty(t, found, row[0])
 		_, err := exam.Scenarios(found, nil)
-		assert.NoError(t, err, row[0])
+		require.NoError(t, err, row[0])
 	}
 	text, err := os.ReadFile("exam.md")
 	require.NoError(t, err)

@@ -36,7 +36,8 @@ func TestTheExamGuideListsEveryFlag(t *testing.T) {
 	assert.Contains(t, section, strings.Join(defaults, ", "))
 }
 
-// The failure that the guide shows is what the exam prints.
+// The failure that the guide shows is what the exam prints, except for the ids of
+// transactions.
 func TestTheFailureOfTheExamGuide(t *testing.T) {
 	t.Parallel()
 	needs(t, "python3")
@@ -51,13 +52,15 @@ func TestTheFailureOfTheExamGuide(t *testing.T) {
 	assert.Equal(t, 1, exit.ExitCode())
 	shown := regexp.MustCompile("(?s)```text\n(.*?)```").FindStringSubmatch(guideSection(t, "exam.md", "3. Read a failure"))
 	require.NotNil(t, shown)
-	rest := string(out)
+	rest := spaced(string(out))
 	for line := range strings.Lines(shown[1]) {
-		if line == "…\n" {
-			continue
+		for piece := range strings.SplitSeq(line, "…") { // which matches anything
+			_, after, found := strings.Cut(rest, spaced(piece))
+			require.True(t, found, "%q is not in the rest: %s", line, rest)
+			rest = after
 		}
-		_, after, found := strings.Cut(rest, line)
-		require.True(t, found, "%q is not in the rest: %s", line, rest)
-		rest = after
 	}
 }
+
+// spaced collapses white space: the width of a column depends on the ids in it.
+func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
