@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -83,6 +84,10 @@ func TestMain(m *testing.M) {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		binaries = dir
+		if err := noticeChanges(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		return m.Run()
 	}())
 }
@@ -124,7 +129,7 @@ func TestShops(t *testing.T) {
 					s := newShop(t, command, opts...)
 					s.start()
 					for _, life := range lives {
-						t.Run(life.name, func(t *testing.T) {
+						t.Run(life.name, func(t *testing.T) { //nolint:paralleltest // they share the process
 							s.t = t
 							life.play(s)
 						})
@@ -134,6 +139,16 @@ func TestShops(t *testing.T) {
 			}
 		})
 	}
+}
+
+// noticeChanges reads the shops, so that go test's cache notices that one has changed.
+func noticeChanges() error {
+	return filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			_, err = os.ReadFile(filepath.Clean(path))
+		}
+		return err
+	})
 }
 
 // shop is a shop's process with its gateway.

@@ -22,7 +22,7 @@ type agreement struct {
 // payoutTime is longer than the gateway takes for a payout.
 const payoutTime = time.Minute
 
-// Subscribe calls the hook that starts a subscription, and again if it got no answer.
+// Subscribe calls the hook that starts a subscription, and again if it got no response.
 func (p *Play) Subscribe() {
 	a := &agreement{id: p.exam.name("s"), amount: p.exam.amount(1000), path: "subscriptions", read: readSubscriptions}
 	p.agree(a, NeedsSubscriptions, map[string]any{
@@ -67,14 +67,14 @@ func (a *agreement) judge(p *Play, now, final *verdict) OrderBooks {
 		Paid    int64  `json:"paid"`
 	}
 	if status == http.StatusOK && json.Unmarshal(text, &r) != nil || status != http.StatusOK && status != http.StatusNotFound {
-		p.broken(NothingLost, "the report of %s %s was answered with %s", a.path, a.id, codes([]int{status}))
+		p.broken(NothingLost, "the report of %s %s got the response %s", a.path, a.id, codes([]int{status}))
 	}
 	count, periods, paid := a.read(p, a)
 	if count > 1 {
 		now.fail(ChargedOnce, "the gateway has %d %s for %s", count, a.path, a.id)
 	}
 	if onlyRefused(a.answers) && count > 0 {
-		now.fail(TrueAnswers, "it was answered with 4xx only (%s), and the gateway has it", codes(a.answers))
+		now.fail(TrueAnswers, "it was rejected with 4xx only (%s), and the gateway has it", codes(a.answers))
 	}
 	if r.Paid > paid || r.Periods > periods {
 		now.fail(NothingMadeUp, "the shop reports %s, the gateway has %s", inPeriods(r.Paid, r.Periods), inPeriods(paid, periods))

@@ -26,7 +26,7 @@ const (
 	ShippedOnce    Claim = "C5"  // goods leave once, if paid
 	RefundedOnce   Claim = "C6"  // a refund happens once
 	BooksAgree     Claim = "C7"  // refunds, chargebacks and status agree with the gateway's
-	TrueAnswers    Claim = "C8"  // a definite answer is true
+	TrueAnswers    Claim = "C8"  // a definite response is true
 	GenuineAccepts Claim = "C9"  // genuine events get through
 	ForgedIgnored  Claim = "C10" // forgeries do nothing
 	Restarts       Claim = "C11" // a restart needs no hands
@@ -62,7 +62,7 @@ type Stage interface {
 	// Kill ends the program at once, as a crash does. It returns when it has ended.
 	Kill()
 	// Restart starts it again, with what it had stored. The error says why it does
-	// not answer.
+	// not respond.
 	Restart(ctx context.Context) error
 	// CanRestart reports whether the stage can restart the program.
 	CanRestart() bool

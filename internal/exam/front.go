@@ -29,7 +29,7 @@ type Rule struct {
 	Defer  func(arrive func()) // takes a request that arrives late; nil: it arrives after Late
 	Seen   func(body []byte)   // when the request has arrived
 	Before func()              // after that
-	After  func()              // when it has been executed, before it is answered
+	After  func()              // when it has been executed, before it has its response
 
 	fired int
 }
@@ -325,7 +325,7 @@ func describe(op string, r *http.Request) string {
 	const shown = 8
 	for part := range strings.SplitSeq(r.URL.Path, "/") {
 		if strings.Count(part, "-") == 4 {
-			return op + " " + part[:shown] + "…"
+			return op + " …" + part[max(0, len(part)-shown):] // ids begin with the time
 		}
 	}
 	if q := r.URL.RawQuery; q != "" && r.Method == http.MethodGet {

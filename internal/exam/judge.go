@@ -11,7 +11,7 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-// Report is the program's answer about an order.
+// Report is what the program says about an order.
 type Report struct {
 	Found       bool     `json:"-"` // false after a 404
 	Status      string   `json:"status"`
@@ -103,14 +103,14 @@ func (c *Charge) chargedBack() int64 {
 }
 
 // Order is an order of a scenario: what the exam asked for, and what the program
-// answered.
+// responded.
 type Order struct {
 	ID     string
 	Amount int64
 	Method string
 	Token  string // of a card
 
-	answers []int // of place; 0 is no answer
+	answers []int // of place; 0 is no response
 	refunds []*refund
 
 	elsewhere   int64 // refunded at the gateway, not by the program
@@ -131,7 +131,7 @@ func done(status int) bool     { return status == http.StatusOK || status == htt
 func accepted(status int) bool { return status/100 == 2 && !done(status) }
 func refused(status int) bool  { return status/100 == 4 }
 
-// onlyRefused reports whether every answer was a definite no. The second of two
+// onlyRefused reports whether every response was a definite no. The second of two
 // requests at once may get a 409 for the first.
 func onlyRefused(answers []int) bool {
 	return len(answers) > 0 && !slices.ContainsFunc(answers, func(s int) bool { return !refused(s) })
@@ -212,7 +212,7 @@ func judgeAtOnce(o *Order, t *truth, r *Report, v *verdict) {
 	case made > asked:
 		v.fail(RefundedOnce, "the gateway refunded %s, asked for were %s", reais(made), reais(asked))
 	case made > asked-refusedOnly:
-		v.fail(TrueAnswers, "a refund was answered with 4xx only, and was made: the gateway refunded %s", reais(made))
+		v.fail(TrueAnswers, "a refund was rejected with 4xx only, and was made: the gateway refunded %s", reais(made))
 	}
 	if onlyRefused(o.answers) && payable > 0 {
 		v.fail(TrueAnswers, "the buyer was told that the order was not placed (%s), and its charge is %s", codes(o.answers), t.charges[0].Status)
@@ -237,7 +237,7 @@ func codes(answers []int) string {
 	var s []string
 	for _, a := range answers {
 		if a == 0 {
-			s = append(s, "no answer")
+			s = append(s, "no response")
 			continue
 		}
 		s = append(s, fmt.Sprint(a))

@@ -54,8 +54,16 @@ func (p *Play) broken(c Claim, format string, args ...any) {
 	p.abort()
 }
 
+// goOn ends the script if the exam was ended.
+func (p *Play) goOn() {
+	if p.ctx.Err() != nil {
+		panic(stop{NotRun, "the exam was ended"})
+	}
+}
+
 func (p *Play) must(err error) {
 	if err != nil {
+		p.goOn()
 		panic(err) // of the mock gateway: the exam itself is wrong
 	}
 }
@@ -94,7 +102,7 @@ func (p *Play) hook(method, path string, body any) (status int, text []byte) {
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	message := Message{Direction: Hooked, What: method + " " + path, Answer: "no answer", began: time.Now()}
+	message := Message{Direction: Hooked, What: method + " " + path, Answer: "no response", began: time.Now()}
 	resp, err := p.exam.stage.Shop(r)
 	if err == nil {
 		status = resp.StatusCode
@@ -105,9 +113,7 @@ func (p *Play) hook(method, path string, body any) (status int, text []byte) {
 			status, message.Answer = 0, "cut off"
 		}
 	}
-	if p.ctx.Err() != nil {
-		panic(stop{NotRun, "the exam was ended"})
-	}
+	p.goOn()
 	if path != "tick" && (method != http.MethodGet || status != http.StatusOK) {
 		p.log(message)
 	}
@@ -153,7 +159,7 @@ func (p *Play) Place(o *Order) int {
 	return status
 }
 
-// Buy places an order, and once more if the buyer got no answer or no charge.
+// Buy places an order, and once more if the buyer got no response or no charge.
 func (p *Play) Buy(o *Order) {
 	if status := p.Place(o); !done(status) && !refused(status) {
 		p.revived()
@@ -176,7 +182,7 @@ func (p *Play) Placed(method gateway.Method) *Order {
 func (p *Play) charged(o *Order) []*Charge {
 	charges := p.chargesOf(o)
 	if len(charges) == 0 {
-		p.broken(NothingLost, "the order was not charged: place answered %s", codes(o.answers))
+		p.broken(NothingLost, "the order was not charged: place returned %s", codes(o.answers))
 	}
 	return charges
 }
@@ -261,7 +267,7 @@ func (p *Play) Tick() {
 		p.exam.without(NeedsTick)
 	case !ok(status):
 		p.log(Message{Direction: Hooked, What: "POST tick", Answer: fmt.Sprint(status)})
-		p.verdict.warnOnce("tick answered %d", status)
+		p.verdict.warnOnce("tick returned %d", status)
 	}
 }
 
@@ -279,7 +285,7 @@ func (p *Play) report(o *Order) *Report {
 	case status == http.StatusNotFound:
 		return r
 	case status != http.StatusOK:
-		p.broken(NothingLost, "the report of order %s was answered with %s", o.ID, codes([]int{status}))
+		p.broken(NothingLost, "the report of order %s got the response %s", o.ID, codes([]int{status}))
 	}
 	r.Found = true
 	if err := errors.Join(json.Unmarshal(text, r)); err != nil {
@@ -384,6 +390,7 @@ func (p *Play) Kill() {
 func (p *Play) Restart() {
 	p.event("the program is started again")
 	if err := p.exam.stage.Restart(p.ctx); err != nil {
+		p.goOn()
 		p.exam.gone = true
 		p.broken(Restarts, "after a crash the program did not come back: %v", err)
 	}

@@ -109,8 +109,8 @@ func mishaps() []mishap {
 				d.Send("again")
 				return first
 			},
-			"its answer is lost": func(_ *Play, d *Delivery) int {
-				d.send("its answer is lost", d.Header, d.Body)
+			"its response is lost": func(_ *Play, d *Delivery) int {
+				d.send("its response is lost", d.Header, d.Body)
 				return http.StatusGatewayTimeout
 			},
 			"the first attempt is lost":    func(*Play, *Delivery) int { return http.StatusGatewayTimeout },
@@ -120,11 +120,11 @@ func mishaps() []mishap {
 				d.Renamed("evt_" + p.exam.name("again"))
 				return first
 			},
-			"killed after its answer": func(p *Play, d *Delivery) int {
+			"killed after its response": func(p *Play, d *Delivery) int {
 				if !p.exam.stage.CanRestart() {
 					return d.Send("")
 				}
-				d.send("killed after its answer", d.Header, d.Body)
+				d.send("killed after its response", d.Header, d.Body)
 				p.Kill()
 				return 0
 			},

@@ -206,7 +206,7 @@ func (d *Delivery) send(what string, header http.Header, body []byte) int {
 	message := Message{Direction: ToShop, What: d.Kind, Fault: what, began: time.Now()}
 	resp, err := d.relay.stage.Shop(r)
 	if err != nil {
-		message.Answer = "no answer"
+		message.Answer = "no response"
 		d.relay.log(message)
 		return 0
 	}
@@ -257,7 +257,7 @@ func (d *Delivery) Stale() {
 	}
 }
 
-// About returns an event that nobody has sent: that another charge is paid.
+// About returns an event that no one has sent: that another charge is paid.
 func (d *Delivery) About(from, to *Charge, id string) *Delivery {
 	body := d.Body
 	for old, replaced := range map[string]string{

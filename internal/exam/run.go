@@ -107,7 +107,7 @@ func (e *Exam) without(h Hook) {
 }
 
 // Probe finds out whether the program has a tick. The error says what is wrong with
-// its answers.
+// its responses.
 func (e *Exam) Probe(ctx context.Context) (err error) {
 	p := e.newPlay(ctx)
 	defer e.end(p)
@@ -121,7 +121,7 @@ func (e *Exam) Probe(ctx context.Context) (err error) {
 	}()
 	o := &Order{ID: "none"}
 	if r := p.report(o); r.Found {
-		return fmt.Errorf("GET /exam/orders/none must be answered with 404: nobody has placed this order")
+		return fmt.Errorf("GET /exam/orders/none must return 404: no one has placed this order")
 	}
 	p.Tick()
 	p.Quiet()
@@ -241,7 +241,7 @@ func (p *Play) perform(s *Scenario) (ended stop) {
 	return stop{status: Passed}
 }
 
-// sides reads both sides at the end, as far as the program still answers.
+// sides reads both sides at the end, as far as the program still responds.
 func (p *Play) sides() (list []OrderBooks) {
 	defer func() { _ = recover() }()
 	for _, o := range p.orders {

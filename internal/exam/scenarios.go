@@ -27,7 +27,7 @@ func scenarios() []*Scenario {
 	restart := []Hook{NeedsRestart}
 	return []*Scenario{
 		{"plain", "Pix, paid; the buyer is called José & Ana <Souza>", all, nil, func(p *Play) { p.Paid(gateway.Pix) }},
-		{"not-paid", "Pix that nobody pays", all, nil, func(p *Play) { p.Placed(gateway.Pix) }},
+		{"not-paid", "Pix that no one pays", all, nil, func(p *Play) { p.Placed(gateway.Pix) }},
 		{"cents", "orders of 19.99, 8.29 and 1.15", []Claim{RightCharge}, nil, func(p *Play) {
 			for _, cents := range exactCents {
 				o := p.OrderOf(gateway.Pix, cents)
@@ -51,9 +51,9 @@ func scenarios() []*Scenario {
 		lost("lost-response", "the create is executed, the connection reset", fault.LostResponse(), 1, ChargedOnce, NothingLost, TrueAnswers),
 		lost("lost-responses", "the create is executed, the connection reset, for every attempt", fault.LostResponse(), 0, ChargedOnce, NothingLost, TrueAnswers),
 		lost("half-a-body", "the create is executed, the response ends in the middle", fault.HalfABody(), 1, ChargedOnce, NothingLost),
-		lost("html-page", "the create is executed, a proxy answers with a page and 502", fault.Page(502, true), 1, ChargedOnce, NothingLost),
-		lost("html-page-200", "the create is executed, a proxy answers with a page and 200", fault.Page(200, true), 1, ChargedOnce, NothingLost),
-		{"hang", "the create is executed, no answer for seconds, then a reset", []Claim{ChargedOnce, NothingLost, TrueAnswers}, nil, func(p *Play) {
+		lost("html-page", "the create is executed, a proxy responds with a page and 502", fault.Page(502, true), 1, ChargedOnce, NothingLost),
+		lost("html-page-200", "the create is executed, a proxy responds with a page and 200", fault.Page(200, true), 1, ChargedOnce, NothingLost),
+		{"hang", "the create is executed, no response for seconds, then a reset", []Claim{ChargedOnce, NothingLost, TrueAnswers}, nil, func(p *Play) {
 			p.On(&Rule{On: create, Times: 1, Case: fault.LostResponse(), Hang: p.exam.cfg.Hang})
 			p.buyAndPay()
 		}},
@@ -81,7 +81,7 @@ func scenarios() []*Scenario {
 			}
 			p.PayIfCharged(o)
 		}},
-		{"paid-before-response", "paid, and the webhook delivered, before the create is answered", []Claim{NothingLost, ShippedOnce}, nil, func(p *Play) {
+		{"paid-before-response", "paid, and the webhook delivered, before the create has its response", []Claim{NothingLost, ShippedOnce}, nil, func(p *Play) {
 			o := p.Order(gateway.Pix)
 			p.On(&Rule{On: create, Times: 1, Case: named1(fault.None(), "paid before the response"), After: func() {
 				p.payNewest()
@@ -164,7 +164,7 @@ func scenarios() []*Scenario {
 			p.sendHeld(held)
 		}},
 		paidBy("forged", "paid unsigned, with another secret, the empty secret, another body's signature; never paid", []Claim{NothingMadeUp, ShippedOnce, ForgedIgnored}, nil),
-		{"gateway-fails-in-webhook", "the reads while paid is handled are answered with 503; redelivered", []Claim{NothingLost, ShippedOnce}, nil, func(p *Play) {
+		{"gateway-fails-in-webhook", "the reads while paid is handled get 503; redelivered", []Claim{NothingLost, ShippedOnce}, nil, func(p *Play) {
 			p.paidWhile(&Rule{On: "reads", Case: fault.Status(http.StatusServiceUnavailable, "")})
 		}},
 		{"stale-read", "the read while paid is handled returns the state before the payment; redelivered", []Claim{NothingLost, ShippedOnce}, nil, func(p *Play) {
@@ -313,7 +313,7 @@ func lost(name, about string, c fault.Case, times int, claims ...Claim) *Scenari
 }
 
 // paidBy is a scenario in which paid is delivered in a certain way. Without a way it is
-// forged, and nobody pays.
+// forged, and no one pays.
 func paidBy(name, about string, claims []Claim, send func(*Play, *Delivery) int) *Scenario {
 	return &Scenario{name, about, claims, nil, func(p *Play) {
 		if send == nil {
@@ -421,7 +421,7 @@ func killedInWebhook(p *Play) {
 		return 0
 	}}
 	after := position{"after its 200", func(d *Delivery) int {
-		d.send("its answer is lost", d.Header, d.Body)
+		d.send("its response is lost", d.Header, d.Body)
 		p.Kill()
 		return 0
 	}}

@@ -394,7 +394,7 @@ class Shop:
         return {"done": 200, "rejected": 409}.get(row["state"], 202), {"id": refund_id, "state": row["state"]}
 
     def send_refund(self, order, refund_id, amount):
-        """Sends a refund once. Not every gateway honours the key, so an unknown outcome is left to settle_refund."""
+        """Sends a refund once. Not every gateway honors the key, so an unknown outcome is left to settle_refund."""
         path = "/v2/transactions/" + urllib.parse.quote(order["tx"], safe="") + "/refund"
         for attempt in range(ATTEMPTS):
             headers = {} if MISTAKE == "refund_repeated" else {"Idempotency-Key": f"refund-{order['ref']}-{refund_id}"}

@@ -57,7 +57,7 @@ func (p *process) end() string {
 	return "it ended: " + p.err.Error()
 }
 
-// await waits until the program answers HTTP at the address, for at most limit.
+// await waits until the program responds to HTTP at the address, for at most limit.
 func (p *process) await(ctx context.Context, client *http.Client, base string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -73,9 +73,9 @@ func (p *process) await(ctx context.Context, client *http.Client, base string, l
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("%s before it answered HTTP at %s", p.end(), base)
+			return fmt.Errorf("%s before it responded at %s", p.end(), base)
 		case <-ctx.Done():
-			return fmt.Errorf("it did not answer HTTP at %s within %s: %w; it must listen on 127.0.0.1 at the port in PORT", base, limit, last)
+			return fmt.Errorf("it did not respond HTTP at %s within %s: %w; it must listen on 127.0.0.1 at the port in PORT", base, limit, last)
 		case <-time.After(poll):
 		}
 	}

@@ -40,8 +40,7 @@ func minimized(o *exam.Outcome, earlier map[string]bool) []line {
 		if elsewhere(m, o.Orders) || m.Fault == "" && earlier[m.What] {
 			continue
 		}
-		key := m
-		key.At = 0
+		key := exam.Message{Direction: m.Direction, What: m.What, Fault: m.Fault, Answer: m.Answer}
 		if i, seen := reads[key]; seen {
 			lines[i].Count++
 			continue

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -345,6 +346,10 @@ func (e *examination) notStarted(ctx context.Context, err error, errs io.Writer)
 		return report.Incomplete
 	}
 	text := e.mask.Text(err.Error())
+	var listen *net.OpError
+	if errors.As(err, &listen) && listen.Op == "listen" {
+		text = "-addr: " + text
+	}
 	var start *outside.StartError
 	if errors.As(err, &start) {
 		where := ""

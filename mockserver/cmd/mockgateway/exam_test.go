@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"net"
@@ -56,6 +57,7 @@ func TestAFailureIsInEachReport(t *testing.T) {
 	assert.Equal(t, 1, code, out+errs)
 	assert.Contains(t, out, "FAIL duplicate  C5   order x")
 	assert.Contains(t, out, "\n  <-   transaction.paid, again ")
+	assert.Regexp(t, `\n  ->   transactions\.list.* \(5 times\) +200\n`, out, "the reads at five events are one line")
 	try := "mockgateway exam -only duplicate -seed 8 -dialect document -env EXAM_TEST_PROGRAM=ships-again -key '***' -secret '***' -webhook-path /hooks/gateway -- "
 	assert.Contains(t, out, "try it: "+try)
 	assert.Contains(t, errs, "starting with *** and ***\n", "the program's output")
@@ -205,7 +207,14 @@ func TestAProgramThatCantBeExamined(t *testing.T) {
 			assert.NoFileExists(t, file, "yesterday's report is not today's")
 		})
 	}
-	code, _, errs := runExam(t, "--", filepath.Join(t.TempDir(), "none"))
+	var lc net.ListenConfig
+	taken, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	code, _, errs := runExam(t, of("shop", "-addr", taken.Addr().String())...)
+	assert.Equal(t, 2, code)
+	assert.Contains(t, errs, "-addr: listen tcp "+taken.Addr().String())
+	code, _, errs = runExam(t, "--", filepath.Join(t.TempDir(), "none"))
 	assert.Equal(t, 2, code)
 	assert.Contains(t, errs, "no such file or directory")
 	code, _, errs = runExam(t, "-url", "http://127.0.0.1:1", "-addr", "127.0.0.1:0", "-key", "sk_test_x", "-secret", "whsec_0001")
@@ -261,9 +270,29 @@ func TestAProgramThatRunsAlready(t *testing.T) {
 	require.NoError(t, l.Close())
 	shop := httptest.NewServer(newTestShop("shop", "http://"+addr, "sk_test_fixed", "whsec_fixed_1"))
 	t.Cleanup(shop.Close)
-	code, out, errs := runExam(t, "-only", "plain,shop-down", "-url", shop.URL, "-addr", addr, "-key", "sk_test_fixed", "-secret", "whsec_fixed_1")
+	profile := profileOf(t, `{"readings":{"validation-status":"live","list-order":"the older transaction is listed first"}}`)
+	code, out, errs := runExam(t, "-only", "plain,shop-down", "-profile", profile, "-url", shop.URL, "-addr", addr, "-key", "sk_test_fixed", "-secret", "whsec_fixed_1")
 	assert.Equal(t, 0, code, out+errs)
+	assert.Contains(t, errs, "the profile is ignored in rows that have no setting: list-order\n")
 	assert.Contains(t, out, "skip shop-down                  the program can't be restarted")
+}
+
+func TestAnExamThatIsInterruptedBeforeTheProgramIsReady(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	env, gone := childOf(t)
+	go func() {
+		defer cancel()
+		assert.Eventually(t, func() bool {
+			text, err := os.ReadFile(strings.TrimPrefix(env, "EXAM_TEST_CHILD="))
+			return err == nil && len(text) > 0
+		}, time.Minute, time.Millisecond)
+	}()
+	var out, errs bytes.Buffer
+	code := run(ctx, append([]string{"exam", "-start-timeout", "1h"}, of("child", "-env", env)...), nil, &out, &errs)
+	assert.Equal(t, 3, code)
+	assert.Equal(t, "mockgateway: the exam was ended before the program was ready\n", errs.String())
+	gone()
 }
 
 // An interrupted exam ends the program with its children, and shows what is known.

@@ -167,10 +167,14 @@ func (s *testShop) paid(id string) {
 	}
 }
 
-// again ships at each delivery of a paid event.
+// again ships at each delivery of a paid event, and reads at each event.
 func (s *testShop) again(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
+		return
+	}
+	if _, err := s.client.Transactions.List(r.Context(), gateway.TransactionListParams{}); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	if e, err := webhook.Parse(body); err == nil && e.Kind == webhook.TransactionPaid {
