@@ -74,7 +74,7 @@ func (p *Play) log(m Message) {
 	if m.began.IsZero() {
 		m.began = time.Now()
 	}
-	m.At, m.began = m.began.Sub(p.began), time.Time{} // so that equal messages are equal
+	m.At = m.began.Sub(p.began)
 	p.exchange = append(p.exchange, m)
 }
 

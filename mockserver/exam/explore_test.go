@@ -12,8 +12,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/exam"
 )
 
-// With FULL_SIZE, two things go wrong in each schedule. SAMPLE selects the lives of which
-// this is tried.
+// With FULL_SIZE, two things go wrong in each schedule, which takes minutes for each life.
+// SAMPLE selects the lives of which this is tried.
 func TestACorrectShopPasses(t *testing.T) {
 	t.Parallel()
 	for i, life := range engine.Lives() {

@@ -25,7 +25,6 @@ type Process struct {
 	stage  *stage
 	ctx    context.Context //nolint:containedctx // of the process's life
 	cancel context.CancelCauseFunc
-	number int
 
 	mu     sync.Mutex
 	dir    string
@@ -340,7 +339,7 @@ func (s *stage) Restart(context.Context) error {
 func (s *stage) newProcess() *Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := &Process{stage: s, dir: s.survived, number: s.starts + 1}
+	p := &Process{stage: s, dir: s.survived}
 	s.survived = ""
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	return p
