@@ -94,7 +94,7 @@ func TestCorrectShopsPass(t *testing.T) {
 			t.Parallel()
 			command := p.command(t)
 			for i := range exams {
-				result := examine(t, command, "", uint64(i), mockserver.Dialect(i%2), only...) //nolint:gosec // a small number
+				result := examine(t, command, "", uint64(i), mockserver.Dialect(i%2), only...)
 				for _, o := range result.Outcomes {
 					offered := o.Status != exam.Skipped || strings.HasSuffix(o.Why, "is not offered")
 					assert.Empty(t, o.Failures, "exam %d, %s: %v", i, o.Scenario, o.Exchange)
