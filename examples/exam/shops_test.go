@@ -39,8 +39,10 @@ type program struct {
 	command func(t *testing.T) []string
 }
 
+// programs are the shops. Without FULL_SIZE it is only the Go shop, since starting the
+// others takes seconds.
 func programs() []program {
-	return []program{
+	all := []program{
 		{"go", func(t *testing.T) []string {
 			t.Helper()
 			path, err := goShop()
@@ -50,6 +52,10 @@ func programs() []program {
 		{"python", interpreted("python3", "python/shop.py")},
 		{"node", interpreted("node", "node/shop.mjs")},
 	}
+	if os.Getenv("FULL_SIZE")+os.Getenv("EXAMS") == "" {
+		return all[:1]
+	}
+	return all
 }
 
 func interpreted(interpreter, script string) func(t *testing.T) []string {

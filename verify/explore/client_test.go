@@ -10,9 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/gateway-go/gateway/mockserver"
-
 	"github.com/gateway-go/gateway/internal/explore"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // maxFaults returns the maximum number of faults in a schedule of an operation.

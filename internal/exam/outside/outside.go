@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -73,6 +72,7 @@ type stage struct {
 	mu     sync.Mutex
 	now    *process
 	starts int
+	noisy  int // how often in a row the program did not become quiet
 }
 
 // Shop implements exam.Stage.
@@ -119,19 +119,25 @@ func (s *stage) Restart(ctx context.Context) error {
 }
 
 const (
-	calm     = 120 * time.Millisecond // without a message
-	calmWait = 4 * time.Second
-	poll     = 5 * time.Millisecond
+	calm      = 120 * time.Millisecond // without a message
+	calmWait  = 4 * time.Second
+	noisyWait = time.Second // for a program that was not quiet twice in a row
+	poll      = 5 * time.Millisecond
 )
 
 // Settle implements exam.Stage.
 func (s *stage) Settle(ctx context.Context, state func() (bool, time.Time)) bool {
-	ctx, cancel := context.WithTimeout(ctx, calmWait)
+	limit := calmWait
+	if s.noisy > 1 {
+		limit = noisyWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
 	for {
 		// The gateway is asked first: a payment by a control has no message yet.
 		if s.quiet(ctx) != nil {
+			s.noisy++
 			return false
 		}
 		busy, last := state()
@@ -139,10 +145,12 @@ func (s *stage) Settle(ctx context.Context, state func() (bool, time.Time)) bool
 			last = began.Add(-calm / 2) // what the verb before caused may still come
 		}
 		if !busy && time.Since(last) >= calm {
+			s.noisy = 0
 			return true
 		}
 		s.Sleep(poll)
 		if ctx.Err() != nil {
+			s.noisy++
 			return false
 		}
 	}
@@ -329,17 +337,27 @@ func (s *stage) address() (port int, err error) {
 		s.base = strings.TrimRight(s.cfg.URL, "/")
 		return 0, nil
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(s.ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
+	if port, err = FreePort(s.ctx); err != nil {
 		return 0, err
 	}
-	tcp, ok := l.Addr().(*net.TCPAddr)
-	if err := l.Close(); err != nil || !ok {
-		return 0, errors.Join(errors.New("no free port"), err)
+	s.base = "http://127.0.0.1:" + strconv.Itoa(port)
+	return port, nil
+}
+
+// FreePort returns a port on which nothing listens. It is below those that systems
+// give to connections, and to listeners that ask for any: they can't take it while the
+// program is down.
+func FreePort(ctx context.Context) (port int, err error) {
+	const lowest, ports, tries = 20_000, 10_000, 100
+	var lc net.ListenConfig
+	for range tries {
+		port = lowest + mathrand.IntN(ports) //nolint:gosec // not secret
+		var l net.Listener
+		if l, err = lc.Listen(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	s.base = "http://127.0.0.1:" + strconv.Itoa(tcp.Port)
-	return tcp.Port, nil
+	return 0, fmt.Errorf("no free port: %w", err)
 }
 
 // listen serves the front.

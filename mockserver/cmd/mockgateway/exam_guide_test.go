@@ -36,8 +36,8 @@ func TestTheExamGuideListsEveryFlag(t *testing.T) {
 	assert.Contains(t, section, strings.Join(defaults, ", "))
 }
 
-// The failure that the guide shows is what the exam prints, except for the ids of
-// transactions.
+// Every line of the failure that the guide shows is printed by the exam, except for the
+// ids of transactions.
 func TestTheFailureOfTheExamGuide(t *testing.T) {
 	t.Parallel()
 	needs(t, "python3")
@@ -52,13 +52,10 @@ func TestTheFailureOfTheExamGuide(t *testing.T) {
 	assert.Equal(t, 1, exit.ExitCode())
 	shown := regexp.MustCompile("(?s)```text\n(.*?)```").FindStringSubmatch(guideSection(t, "exam.md", "3. Read a failure"))
 	require.NotNil(t, shown)
-	rest := spaced(string(out))
-	for line := range strings.Lines(shown[1]) {
-		for piece := range strings.SplitSeq(line, "…") { // which matches anything
-			_, after, found := strings.Cut(rest, spaced(piece))
-			require.True(t, found, "%q is not in the rest: %s", line, rest)
-			rest = after
-		}
+	printed := spaced(string(out))
+	for line := range strings.Lines(shown[1]) { // a read may also come earlier: the shop reads when it gets an event
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(spaced(line))), "…", ".*?")
+		assert.Regexp(t, pattern, printed)
 	}
 }
 

@@ -17,10 +17,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
-
-	"github.com/gateway-go/gateway/internal/explore"
 )
 
 // World is the environment of a run: an empty store, and storage for effects.
