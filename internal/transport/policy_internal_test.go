@@ -302,6 +302,14 @@ func TestARejectionWithATruncatedBodyIsStillARejection(t *testing.T) {
 	assert.Equal(t, context.Canceled, c.result.Err, "the caller's context takes precedence over the attempt's timeout")
 }
 
+// Every 2xx is a response, whatever its body; the caller decodes it.
+func TestEvery2xxIsAResponse(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]attemptOutcome{199: unknown, 200: responded, 299: responded, 300: unknown} {
+		assert.Equal(t, want, outcomeOfResponse(http.MethodPost, status, []byte("<html>")), status)
+	}
+}
+
 func TestAClientWithoutATransportUsesTheDefault(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, attempts{http.DefaultTransport}, WrapClient(&http.Client{}).Transport)
