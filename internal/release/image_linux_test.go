@@ -18,8 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxImage is the maximum size of the image's binary.
-const maxImage = 15 << 20
+// maxImage is the maximum size of the image's binary, to notice what grows it. The exam
+// is 1.5 MB of it: its own code, and the client, os/exec and encoding/xml, which the mock
+// gateway alone does not need.
+const maxImage = 17 << 20
 
 // instructions returns the arguments of the instructions in the Dockerfile's last
 // stage, and the command that builds the binary.
