@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/examples/exam/goshop/shop"
 	engine "github.com/gateway-go/gateway/internal/exam"
 	"github.com/gateway-go/gateway/internal/explore/fault"
 	"github.com/gateway-go/gateway/mockserver/exam"
@@ -23,7 +24,7 @@ import (
 // around returns the shop without a mistake, whose handler is wrapped.
 func around(wrap func(p *exam.Process, next http.Handler) http.Handler) exam.StartFunc {
 	return func(p *exam.Process) (http.Handler, error) {
-		next, err := open("")(p)
+		next, err := open(shop.NoMistake)(p)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func isPlace(r *http.Request) bool {
 // the crashes.
 func TestEveryFaultHappens(t *testing.T) {
 	t.Parallel()
-	faults, err := exam.Faults(t, open(""), "pix")
+	faults, err := exam.Faults(t, open(shop.NoMistake), "pix")
 	require.NoError(t, err)
 	want := []string{
 		"killed before it", "killed after it", "its reference is taken", "paid before the response",
@@ -122,7 +123,7 @@ func TestAProgramThatDoesNotComeBack(t *testing.T) {
 			return nil, err
 		}
 		p.OnExit(func() error { return os.Remove(lock) }) // too late after a crash
-		return open("")(p)
+		return open(shop.NoMistake)(p)
 	}, exam.Lives("pix"), exam.Deviations(1))
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
@@ -165,7 +166,7 @@ func TestAnErrorOfOnExitFails(t *testing.T) {
 	t.Parallel()
 	all, err := exam.Find(t, func(p *exam.Process) (http.Handler, error) {
 		p.OnExit(func() error { return errors.New("the last page was not written") })
-		return open("")(p)
+		return open(shop.NoMistake)(p)
 	}, exam.Lives("pix"), exam.Deviations(0))
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
@@ -179,7 +180,7 @@ func TestAGoroutineThatIsLeftIsExplained(t *testing.T) {
 	_, err := exam.Find(t, func(p *exam.Process) (http.Handler, error) {
 		never := make(chan struct{})
 		go waitForever(never)
-		return open("")(p)
+		return open(shop.NoMistake)(p)
 	}, exam.Lives("pix"))
 	require.ErrorContains(t, err, "the program leaves goroutines when its process has ended")
 	require.ErrorContains(t, err, "Process.Context")
@@ -195,7 +196,7 @@ func TestAGoroutineThatWaitsForTheOutsideIsExplained(t *testing.T) {
 	outside := make(chan struct{})
 	all, err := exam.Find(t, func(p *exam.Process) (http.Handler, error) {
 		go waitForever(outside)
-		return open("")(p)
+		return open(shop.NoMistake)(p)
 	}, exam.Lives("pix"), exam.Stall(2*time.Second))
 	close(outside)
 	require.ErrorContains(t, err, "waits for something outside of its bubble")
@@ -211,7 +212,7 @@ func TestAGoroutineMayRunUntilTheProcessEnds(t *testing.T) {
 		var workers sync.WaitGroup
 		workers.Go(func() { <-p.Context().Done() })
 		p.OnExit(func() error { workers.Wait(); return nil })
-		return open("")(p)
+		return open(shop.NoMistake)(p)
 	}, exam.Lives("card-refused"), exam.Deviations(1))
 	require.NoError(t, err)
 	assert.Empty(t, all)
@@ -226,7 +227,7 @@ func TestAKilledProcessWritesNothing(t *testing.T) {
 			return nil, errors.New("a dead process has written")
 		}
 		p.OnExit(func() error { return os.WriteFile(name, nil, 0o600) })
-		return open("")(p)
+		return open(shop.NoMistake)(p)
 	}, exam.Lives("card-refused"), exam.Deviations(1))
 	require.NoError(t, err)
 	assert.Empty(t, all)
@@ -295,10 +296,10 @@ func TestWrongReplays(t *testing.T) {
 		"99.1":  "begins with the number of a life, which must be below 11",
 		"0..10": `not "0..10"`,
 	} {
-		_, err := exam.FindAgain(t, open(""), picks)
+		_, err := exam.FindAgain(t, open(shop.NoMistake), picks)
 		require.ErrorContains(t, err, says)
 	}
-	_, err := exam.Find(t, open(""), exam.Lives("cash"))
+	_, err := exam.Find(t, open(shop.NoMistake), exam.Lives("cash"))
 	require.EqualError(t, err, `exam: no life of an order is called "cash"`)
 }
 
@@ -306,7 +307,7 @@ func TestWrongReplays(t *testing.T) {
 func TestHooksThatAreNotOfferedAreSkipped(t *testing.T) {
 	t.Parallel()
 	all, err := exam.Find(t, func(p *exam.Process) (http.Handler, error) {
-		next, err := open("")(p)
+		next, err := open(shop.NoMistake)(p)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if filepath.Base(r.URL.Path) == "refunds" {
 				exam.Hooks{}.ServeHTTP(w, r)

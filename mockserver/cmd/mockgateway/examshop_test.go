@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
@@ -132,12 +133,12 @@ func (s *testShop) place(w http.ResponseWriter, r *http.Request) {
 	if s.kind == "flood" {
 		ctx := context.WithoutCancel(r.Context())
 		go func() {
-			for {
+			for range time.Tick(10 * time.Millisecond) {
 				_, _ = s.client.Transactions.List(ctx, gateway.TransactionListParams{})
 			}
 		}()
 		go func() {
-			for {
+			for range time.Tick(10 * time.Millisecond) {
 				_, _ = s.client.Customers.Create(ctx, gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 			}
 		}()
