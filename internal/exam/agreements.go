@@ -84,7 +84,7 @@ func (a *agreement) judge(p *Play, now, final *verdict) OrderBooks {
 		final.fail(NothingLost, "the shop does not know %s", a.id)
 	case r.Paid < paid || r.Periods < periods:
 		final.fail(NothingLost, "the shop reports %s, the gateway has %s", inPeriods(r.Paid, r.Periods), inPeriods(paid, periods))
-	case r.Status == statusUnknown && count > 0:
+	case r.Status == StatusUnknown && count > 0:
 		final.fail(NothingLost, "the shop reports unknown, the gateway has it")
 	}
 	shop := "404"

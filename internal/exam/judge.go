@@ -22,20 +22,20 @@ type Report struct {
 	Charges     []string `json:"charges"`
 }
 
-// The status of an order.
+// The statuses of an order in a report.
 const (
-	statusPending           = "pending"
-	statusPaid              = "paid"
-	statusPartiallyRefunded = "partially_refunded"
-	statusRefunded          = "refunded"
-	statusChargedBack       = "charged_back"
-	statusFailed            = "failed"
-	statusUnknown           = "unknown"
-	statusReview            = "review"
+	StatusPending           = "pending"
+	StatusPaid              = "paid"
+	StatusPartiallyRefunded = "partially_refunded"
+	StatusRefunded          = "refunded"
+	StatusChargedBack       = "charged_back"
+	StatusFailed            = "failed"
+	StatusUnknown           = "unknown"
+	StatusReview            = "review"
 )
 
 var statuses = []string{
-	statusPending, statusPaid, statusPartiallyRefunded, statusRefunded, statusChargedBack, statusFailed, statusUnknown, statusReview,
+	StatusPending, StatusPaid, StatusPartiallyRefunded, StatusRefunded, StatusChargedBack, StatusFailed, StatusUnknown, StatusReview,
 }
 
 // check returns what is wrong with the form of a report.
@@ -143,20 +143,35 @@ type truth struct {
 	paid, refunded, chargedBack int64
 }
 
+func truthOf(charges ...*Charge) *truth {
+	t := &truth{}
+	for _, c := range charges {
+		t.add(c)
+	}
+	return t
+}
+
+func (t *truth) add(c *Charge) {
+	t.charges = append(t.charges, c)
+	t.paid += c.Paid
+	t.refunded += c.Refunded
+	t.chargedBack += c.chargedBack()
+}
+
 func (t *truth) status() string {
 	switch {
 	case t.paid == 0 && slices.ContainsFunc(t.charges, (*Charge).open):
-		return statusPending
+		return StatusPending
 	case t.paid == 0:
-		return statusFailed
+		return StatusFailed
 	case t.chargedBack > 0:
-		return statusChargedBack
+		return StatusChargedBack
 	case t.refunded == t.paid:
-		return statusRefunded
+		return StatusRefunded
 	case t.refunded > 0:
-		return statusPartiallyRefunded
+		return StatusPartiallyRefunded
 	}
-	return statusPaid
+	return StatusPaid
 }
 
 func (t *truth) String() string {
@@ -185,6 +200,25 @@ func (v *verdict) fail(c Claim, format string, args ...any) {
 
 func (v *verdict) warn(format string, args ...any) {
 	v.warnings = append(v.warnings, fmt.Sprintf(format, args...))
+}
+
+// Judge judges an order of a merchant that does not sit the exam, when everything has
+// arrived: what the merchant told its buyer, as statuses of the hooks, the order's charges
+// at the gateway, and what the merchant reports.
+func Judge(o *Order, charges []*Charge, r *Report) []Finding {
+	var v verdict
+	t := truthOf(charges...)
+	judgeAtOnce(o, t, r, &v)
+	judgeAtTheEnd(o, t, r, true, &v)
+	return v.failures
+}
+
+// Placed says how the program responded to the order.
+func (o *Order) Placed(status int) { o.answers = append(o.answers, status) }
+
+// AskedToRefund says how the program responded to a refund.
+func (o *Order) AskedToRefund(cents int64, status int) {
+	o.refunds = append(o.refunds, &refund{amount: cents, answers: []int{status}})
 }
 
 // judgeAtOnce checks the claims that no later event heals.
@@ -257,10 +291,10 @@ func judgeAtTheEnd(o *Order, t *truth, r *Report, ticks bool, v *verdict) {
 	case !r.Found:
 		v.fail(NothingLost, "the shop does not know the order, the gateway has %s paid", reais(t.paid))
 		return
-	case r.Status == statusUnknown, r.Status == statusFailed, r.Paid < t.paid && r.Status != statusReview:
+	case r.Status == StatusUnknown, r.Status == StatusFailed, r.Paid < t.paid && r.Status != StatusReview:
 		v.fail(NothingLost, "the shop reports %s, %s paid; the gateway has %s", r.Status, reais(r.Paid), reais(t.paid))
 	}
-	inReview := r.Status == statusReview && o.ambiguous
+	inReview := r.Status == StatusReview && o.ambiguous
 	if r.Shipped == 0 && t.refunded == 0 && t.chargedBack == 0 && !inReview {
 		v.fail(ShippedOnce, "paid and not shipped")
 	}
@@ -274,7 +308,7 @@ func judgeAtTheEnd(o *Order, t *truth, r *Report, ticks bool, v *verdict) {
 	if r.ChargedBack != t.chargedBack {
 		v.fail(BooksAgree, "the shop reports %s charged back, the gateway has %s", reais(r.ChargedBack), reais(t.chargedBack))
 	}
-	if r.Status != status && r.Status != statusUnknown && r.Status != statusFailed {
+	if r.Status != status && r.Status != StatusUnknown && r.Status != StatusFailed {
 		v.fail(BooksAgree, "the shop reports %s, is %s", r.Status, status)
 	}
 }
@@ -285,15 +319,15 @@ func judgeUnpaid(o *Order, t *truth, r *Report, status string, v *verdict) {
 		if slices.ContainsFunc(o.answers, done) {
 			v.fail(TrueAnswers, "the buyer was told that the order was placed (%s), and nothing was charged", codes(o.answers))
 		}
-		if r.Found && (r.Status == statusUnknown || r.Status == statusPending) {
+		if r.Found && (r.Status == StatusUnknown || r.Status == StatusPending) {
 			v.warn("a lost sale: the order was left %s, and nothing was charged", r.Status)
 		}
 	case !r.Found:
 		v.fail(BooksAgree, "the shop does not know the order, the gateway's charge is %s", t.charges[0].Status)
-	case r.Status == statusReview && o.ambiguous:
-	case r.Status != status && r.Status != statusUnknown && (r.Status != statusPending || status != statusFailed):
+	case r.Status == StatusReview && o.ambiguous:
+	case r.Status != status && r.Status != StatusUnknown && (r.Status != StatusPending || status != StatusFailed):
 		v.fail(BooksAgree, "the shop reports %s, is %s", r.Status, status)
-	case r.Status == statusUnknown, r.Status != status:
+	case r.Status == StatusUnknown, r.Status != status:
 		v.warn("the order was left %s, is %s", r.Status, status)
 	}
 }

@@ -21,17 +21,8 @@ func TestTheJudgeFindsEveryDifference(t *testing.T) {
 	charge := func(status gateway.TransactionStatus, paid, refunded int64) *Charge {
 		return &Charge{ID: "c", Amount: amount, Currency: "BRL", Method: "pix", Status: status, Paid: paid, Refunded: refunded}
 	}
-	of := func(charges ...*Charge) *truth {
-		side := &truth{charges: charges}
-		for _, c := range charges {
-			side.paid += c.Paid
-			side.refunded += c.Refunded
-			side.chargedBack += c.chargedBack()
-		}
-		return side
-	}
-	paid := func() *truth { return of(charge(gateway.TransactionPaid, amount, 0)) }
-	right := func() *Report { return &Report{Found: true, Status: statusPaid, Paid: amount, Shipped: 1} }
+	paid := func() *truth { return truthOf(charge(gateway.TransactionPaid, amount, 0)) }
+	right := func() *Report { return &Report{Found: true, Status: StatusPaid, Paid: amount, Shipped: 1} }
 	report := func(set func(*Report)) *Report {
 		r := right()
 		set(r)
@@ -48,9 +39,9 @@ func TestTheJudgeFindsEveryDifference(t *testing.T) {
 		set(o)
 		return o
 	}
-	partly := func() *truth { return of(charge(gateway.TransactionPartiallyRefunded, amount, 1000)) }
+	partly := func() *truth { return truthOf(charge(gateway.TransactionPartiallyRefunded, amount, 1000)) }
 	partlyRight := func() *Report {
-		return report(func(r *Report) { r.Status, r.Refunded = statusPartiallyRefunded, 1000 })
+		return report(func(r *Report) { r.Status, r.Refunded = StatusPartiallyRefunded, 1000 })
 	}
 	cases := []struct {
 		name   string
@@ -62,22 +53,22 @@ func TestTheJudgeFindsEveryDifference(t *testing.T) {
 		warns  bool
 	}{
 		{"right", order(201), paid(), right(), nil, nil, false},
-		{"two payable charges", order(201), of(charge(gateway.TransactionPaid, amount, 0), charge(gateway.TransactionPending, 0, 0)), right(), []Claim{ChargedOnce}, nil, false},
-		{"a second charge after a refused one", order(201), of(charge(gateway.TransactionPaid, amount, 0), charge(gateway.TransactionRefused, 0, 0)), right(), nil, nil, false},
-		{"two charges, one refunded", order(201), of(charge(gateway.TransactionPaid, amount, 0), charge(gateway.TransactionRefunded, amount, amount)), right(), []Claim{ChargedOnce, RefundedOnce}, []Claim{NothingLost, BooksAgree}, false},
-		{"another amount", order(201), of(&Charge{Amount: 4999, Currency: "BRL", Method: "pix", Status: gateway.TransactionPaid, Paid: 5000}), right(), []Claim{RightCharge}, nil, false},
-		{"another method", order(201), of(&Charge{Amount: amount, Currency: "BRL", Method: "voucher", Status: gateway.TransactionPaid, Paid: 5000}), right(), []Claim{RightCharge}, nil, false},
-		{"another currency", order(201), of(&Charge{Amount: amount, Currency: "MXN", Method: "pix", Status: gateway.TransactionPaid, Paid: 5000}), right(), []Claim{RightCharge}, nil, false},
-		{"not booked", order(201), paid(), &Report{Found: true, Status: statusPending}, nil, []Claim{NothingLost, ShippedOnce, BooksAgree}, false},
+		{"two payable charges", order(201), truthOf(charge(gateway.TransactionPaid, amount, 0), charge(gateway.TransactionPending, 0, 0)), right(), []Claim{ChargedOnce}, nil, false},
+		{"a second charge after a refused one", order(201), truthOf(charge(gateway.TransactionPaid, amount, 0), charge(gateway.TransactionRefused, 0, 0)), right(), nil, nil, false},
+		{"two charges, one refunded", order(201), truthOf(charge(gateway.TransactionPaid, amount, 0), charge(gateway.TransactionRefunded, amount, amount)), right(), []Claim{ChargedOnce, RefundedOnce}, []Claim{NothingLost, BooksAgree}, false},
+		{"another amount", order(201), truthOf(&Charge{Amount: 4999, Currency: "BRL", Method: "pix", Status: gateway.TransactionPaid, Paid: 5000}), right(), []Claim{RightCharge}, nil, false},
+		{"another method", order(201), truthOf(&Charge{Amount: amount, Currency: "BRL", Method: "voucher", Status: gateway.TransactionPaid, Paid: 5000}), right(), []Claim{RightCharge}, nil, false},
+		{"another currency", order(201), truthOf(&Charge{Amount: amount, Currency: "MXN", Method: "pix", Status: gateway.TransactionPaid, Paid: 5000}), right(), []Claim{RightCharge}, nil, false},
+		{"not booked", order(201), paid(), &Report{Found: true, Status: StatusPending}, nil, []Claim{NothingLost, ShippedOnce, BooksAgree}, false},
 		{"never heard of it", order(201), paid(), &Report{}, nil, []Claim{NothingLost}, false},
-		{"left unknown", order(202), paid(), report(func(r *Report) { r.Status = statusUnknown }), nil, []Claim{NothingLost}, false},
-		{"review is no way out", order(201), paid(), report(func(r *Report) { r.Status = statusReview }), nil, []Claim{BooksAgree}, false},
-		{"review of what is ambiguous", with(order(201), func(o *Order) { o.ambiguous = true }), paid(), report(func(r *Report) { r.Status, r.Shipped = statusReview, 0 }), nil, nil, false},
-		{"paid is invented", order(201), of(charge(gateway.TransactionPending, 0, 0)), right(), []Claim{NothingMadeUp, ShippedOnce}, []Claim{BooksAgree}, false},
+		{"left unknown", order(202), paid(), report(func(r *Report) { r.Status = StatusUnknown }), nil, []Claim{NothingLost}, false},
+		{"review is no way out", order(201), paid(), report(func(r *Report) { r.Status = StatusReview }), nil, []Claim{BooksAgree}, false},
+		{"review of what is ambiguous", with(order(201), func(o *Order) { o.ambiguous = true }), paid(), report(func(r *Report) { r.Status, r.Shipped = StatusReview, 0 }), nil, nil, false},
+		{"paid is invented", order(201), truthOf(charge(gateway.TransactionPending, 0, 0)), right(), []Claim{NothingMadeUp, ShippedOnce}, []Claim{BooksAgree}, false},
 		{"paid twice in the books", order(201), paid(), report(func(r *Report) { r.Paid = 2 * amount }), []Claim{NothingMadeUp}, nil, false},
 		{"shipped twice", order(201), paid(), report(func(r *Report) { r.Shipped = 2 }), []Claim{ShippedOnce}, nil, false},
 		{"never shipped", order(201), paid(), report(func(r *Report) { r.Shipped = 0 }), nil, []Claim{ShippedOnce}, false},
-		{"shipped after the refund of everything", with(refunds(order(201), &refund{"r1", amount, []int{200}}), func(o *Order) { o.fullAck = true }), of(charge(gateway.TransactionRefunded, amount, amount)), report(func(r *Report) { r.Status, r.Refunded = statusRefunded, amount }), []Claim{ShippedOnce}, nil, false},
+		{"shipped after the refund of everything", with(refunds(order(201), &refund{"r1", amount, []int{200}}), func(o *Order) { o.fullAck = true }), truthOf(charge(gateway.TransactionRefunded, amount, amount)), report(func(r *Report) { r.Status, r.Refunded = StatusRefunded, amount }), []Claim{ShippedOnce}, nil, false},
 		{"a refund is booked", refunds(order(201), &refund{"r1", 1000, []int{200}}), partly(), partlyRight(), nil, nil, false},
 		{"a refund that no one asked for", order(201), partly(), partlyRight(), []Claim{RefundedOnce}, nil, false},
 		{"a refund by someone else", with(order(201), func(o *Order) { o.elsewhere = 1000 }), partly(), partlyRight(), nil, nil, false},
@@ -85,22 +76,22 @@ func TestTheJudgeFindsEveryDifference(t *testing.T) {
 		{"a refund is not booked", refunds(order(201), &refund{"r1", 1000, []int{200}}), partly(), right(), nil, []Claim{BooksAgree}, false},
 		{"a refund was reported and not made", refunds(order(201), &refund{"r1", 1000, []int{200}}), paid(), right(), nil, []Claim{RefundedOnce}, false},
 		{"a refund was accepted and never made", refunds(order(201), &refund{"r1", 1000, []int{202}}), paid(), right(), nil, []Claim{RefundedOnce}, false},
-		{"a refund was accepted and can't be made", refunds(order(201), &refund{"r1", 3000, []int{200}}, &refund{"r2", 3000, []int{202}}), of(charge(gateway.TransactionPartiallyRefunded, amount, 3000)), report(func(r *Report) { r.Status, r.Refunded = statusPartiallyRefunded, 3000 }), nil, nil, false},
+		{"a refund was accepted and can't be made", refunds(order(201), &refund{"r1", 3000, []int{200}}, &refund{"r2", 3000, []int{202}}), truthOf(charge(gateway.TransactionPartiallyRefunded, amount, 3000)), report(func(r *Report) { r.Status, r.Refunded = StatusPartiallyRefunded, 3000 }), nil, nil, false},
 		{"a refund was refused and made", refunds(order(201), &refund{"r1", 1000, []int{409}}), partly(), partlyRight(), []Claim{TrueAnswers}, nil, false},
 		{"a refund was refused", refunds(order(201), &refund{"r1", 1000, []int{409}}), paid(), right(), nil, nil, false},
-		{"a chargeback is not booked", order(201), of(charge(gateway.TransactionChargedback, amount, 0)), right(), nil, []Claim{BooksAgree}, false},
-		{"a chargeback", order(201), of(charge(gateway.TransactionChargedback, amount, 0)), report(func(r *Report) { r.Status, r.ChargedBack = statusChargedBack, amount }), nil, nil, false},
-		{"not placed, and charged", order(402), of(charge(gateway.TransactionPending, 0, 0)), &Report{Found: true, Status: statusFailed}, []Claim{TrueAnswers}, []Claim{BooksAgree}, false},
+		{"a chargeback is not booked", order(201), truthOf(charge(gateway.TransactionChargedback, amount, 0)), right(), nil, []Claim{BooksAgree}, false},
+		{"a chargeback", order(201), truthOf(charge(gateway.TransactionChargedback, amount, 0)), report(func(r *Report) { r.Status, r.ChargedBack = StatusChargedBack, amount }), nil, nil, false},
+		{"not placed, and charged", order(402), truthOf(charge(gateway.TransactionPending, 0, 0)), &Report{Found: true, Status: StatusFailed}, []Claim{TrueAnswers}, []Claim{BooksAgree}, false},
 		{"the second of two clicks is refused", order(201, 409), paid(), right(), nil, nil, false},
 		{"no response, then refused", order(0, 402), paid(), right(), nil, nil, false},
-		{"placed, and not charged", order(201), of(), &Report{Found: true, Status: statusPending}, nil, []Claim{TrueAnswers}, true},
-		{"a lost sale", order(202), of(), &Report{Found: true, Status: statusUnknown}, nil, nil, true},
-		{"not placed", order(402), of(), &Report{Found: true, Status: statusFailed}, nil, nil, false},
-		{"not placed and forgotten", order(402), of(), &Report{}, nil, nil, false},
-		{"not paid", order(201), of(charge(gateway.TransactionPending, 0, 0)), &Report{Found: true, Status: statusPending}, nil, nil, false},
-		{"not paid and unknown", order(202), of(charge(gateway.TransactionPending, 0, 0)), &Report{Found: true, Status: statusUnknown}, nil, nil, true},
-		{"refused and pending", order(402), of(charge(gateway.TransactionRefused, 0, 0)), &Report{Found: true, Status: statusPending}, nil, nil, true},
-		{"pending and failed", order(201), of(charge(gateway.TransactionPending, 0, 0)), &Report{Found: true, Status: statusFailed}, nil, []Claim{BooksAgree}, false},
+		{"placed, and not charged", order(201), truthOf(), &Report{Found: true, Status: StatusPending}, nil, []Claim{TrueAnswers}, true},
+		{"a lost sale", order(202), truthOf(), &Report{Found: true, Status: StatusUnknown}, nil, nil, true},
+		{"not placed", order(402), truthOf(), &Report{Found: true, Status: StatusFailed}, nil, nil, false},
+		{"not placed and forgotten", order(402), truthOf(), &Report{}, nil, nil, false},
+		{"not paid", order(201), truthOf(charge(gateway.TransactionPending, 0, 0)), &Report{Found: true, Status: StatusPending}, nil, nil, false},
+		{"not paid and unknown", order(202), truthOf(charge(gateway.TransactionPending, 0, 0)), &Report{Found: true, Status: StatusUnknown}, nil, nil, true},
+		{"refused and pending", order(402), truthOf(charge(gateway.TransactionRefused, 0, 0)), &Report{Found: true, Status: StatusPending}, nil, nil, true},
+		{"pending and failed", order(201), truthOf(charge(gateway.TransactionPending, 0, 0)), &Report{Found: true, Status: StatusFailed}, nil, []Claim{BooksAgree}, false},
 	}
 	for _, tc := range cases {
 		var now, final verdict
@@ -124,9 +115,9 @@ func claims(v verdict) (list []Claim) {
 
 func TestAReportMustHaveTheForm(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, (&Report{Status: statusReview}).check())
+	require.NoError(t, (&Report{Status: StatusReview}).check())
 	require.ErrorContains(t, (&Report{Status: "PAID"}).check(), `not "PAID"`)
-	require.ErrorContains(t, (&Report{Status: statusPaid, Paid: -1}).check(), "negative")
+	require.ErrorContains(t, (&Report{Status: StatusPaid, Paid: -1}).check(), "negative")
 }
 
 // Another encoder's bytes have the same meaning.

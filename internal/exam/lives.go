@@ -66,7 +66,7 @@ func Lives() []*Scenario {
 			o := p.BigOrder()
 			p.exam.choices.prelude(func() { p.livePaid(o) })
 			p.refundElsewhere(o, o.Amount)
-			if r := p.report(o); r.Status == statusRefunded {
+			if r := p.report(o); r.Status == StatusRefunded {
 				o.fullAck, o.shippedThen = true, r.Shipped
 			}
 		}),

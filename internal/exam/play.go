@@ -309,10 +309,7 @@ func (p *Play) truth(o *Order, r *Report) (t *truth, strays []*Charge) {
 		switch owner := p.owner(c, o, r); {
 		case c.Foreign:
 		case owner == o:
-			t.charges = append(t.charges, c)
-			t.paid += c.Paid
-			t.refunded += c.Refunded
-			t.chargedBack += c.chargedBack()
+			t.add(c)
 		case owner == nil:
 			strays = append(strays, c)
 		}

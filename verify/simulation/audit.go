@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/exam"
 	"github.com/gateway-go/gateway/legacy"
 )
 
@@ -56,6 +58,8 @@ type entry struct {
 	paid     int64
 	refunded int64
 	period   time.Time // the end of a subscription's current period
+	currency string    // of a transaction
+	method   string    // of a transaction
 }
 
 func (e entry) String() string {
@@ -96,7 +100,7 @@ func (m *merchant) inBooks() account {
 		if o.id == "" {
 			continue
 		}
-		e := entry{o.id, o.kind, o.status, o.amount, o.paid, o.refunded, o.periodEnd}
+		e := entry{id: o.id, kind: o.kind, status: o.status, amount: o.amount, paid: o.paid, refunded: o.refunded, period: o.periodEnd}
 		a.resources[o.ref] = e
 	}
 	return a
@@ -149,7 +153,10 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 		if validations[tx.ID] {
 			continue
 		}
-		e := entry{id: tx.ID, status: string(tx.Status), amount: cmp.Or(tx.BasePrice, tx.Amount), paid: tx.PaidAmount, refunded: tx.RefundedAmount}
+		e := entry{
+			id: tx.ID, status: string(tx.Status), amount: cmp.Or(tx.BasePrice, tx.Amount), paid: tx.PaidAmount, refunded: tx.RefundedAmount,
+			currency: string(tx.Currency), method: string(tx.Method),
+		}
 		if m.w.live() && (&order{}).rank(e.status) >= settledRank { // the live dialect's list has no amounts
 			full, err := m.sound.Transactions.Get(ctx, tx.ID)
 			if err != nil {
@@ -197,18 +204,60 @@ func (m *merchant) differences(ctx context.Context, theirs account) (rows []Row,
 	return rows[:min(len(rows), maxRows)], names
 }
 
-// checkOrder checks the invariants of an order that do not depend on the books.
+// checkOrder checks what the merchant has decided, and judges its orders as an exam does.
 func (m *merchant) checkOrder(o *order, actual entry, differ func(ref, books, gateway string)) {
+	for _, f := range o.judge(actual) {
+		differ(o.ref, "judged by claim "+string(f.Claim), f.Text)
+	}
 	switch {
 	case o.pending():
 		differ(o.ref, "a call is pending", actual.String())
-	case o.toRefund != actual.refunded && o.kind != charge:
-		differ(o.ref, fmt.Sprintf("%d should have been refunded", o.toRefund), actual.String())
 	case o.kind == subscription && actual.overdue():
 		differ(o.ref, "the period has ended, and nothing was charged", actual.String())
 	case o.kind == subscription && o.paidPeriods > m.paidCharges(o):
 		differ(o.ref, fmt.Sprintf("%d paid periods", o.paidPeriods), fmt.Sprintf("%d paid charges", m.paidCharges(o)))
 	}
+}
+
+// judge is the verdict of the exam. The merchants of the simulation ship when they book a
+// payment, and decide all their refunds by themselves.
+func (o *order) judge(actual entry) []exam.Finding {
+	if o.kind == subscription || o.kind == charge || o.kind == payout || o.pending() {
+		return nil
+	}
+	placed := &exam.Order{ID: o.ref, Amount: o.amount, Method: actual.method}
+	report := &exam.Report{Found: true, Status: exam.StatusFailed, Paid: o.paid, Refunded: o.refunded}
+	var charges []*exam.Charge
+	if o.failed {
+		placed.Placed(http.StatusUnprocessableEntity)
+	} else {
+		placed.Placed(http.StatusCreated)
+	}
+	if o.toRefund > 0 {
+		placed.AskedToRefund(o.toRefund, http.StatusOK)
+	}
+	if actual.id != "" {
+		charges = append(charges, &exam.Charge{
+			ID: actual.id, Amount: actual.amount, Currency: actual.currency, Method: actual.method,
+			Status: gateway.TransactionStatus(actual.status), Paid: actual.paid, Refunded: actual.refunded,
+		})
+	}
+	switch rank := o.rank(o.status); {
+	case rank > settledRank+2:
+		report.Status, report.ChargedBack = exam.StatusChargedBack, o.paid-o.refunded
+	case rank == settledRank+2:
+		report.Status = exam.StatusRefunded
+	case rank == settledRank+1:
+		report.Status = exam.StatusPartiallyRefunded
+	case rank == settledRank:
+		report.Status = exam.StatusPaid
+	case rank == 1:
+		report.Status = exam.StatusPending
+	}
+	if o.paid > 0 {
+		report.Shipped = 1
+	}
+	return exam.Judge(placed, charges, report)
 }
 
 // overdue reports whether a subscription should have been renewed or ended by now.
