@@ -279,3 +279,24 @@ func TestTheResultIsJSON(t *testing.T) {
 	r := Result{Outcomes: []Outcome{{Status: Passed}, {Status: Passed}, {Status: Skipped}}}
 	assert.Equal(t, 2, r.Count(Passed))
 }
+
+// The line that repeats a failure plays one scenario: its orders must be those of the
+// exam in which other scenarios came before it.
+func TestAScenarioHasTheSameOrdersAlone(t *testing.T) {
+	t.Parallel()
+	last := func(seed uint64, scenarios ...string) (o *Order) {
+		act := &activity{}
+		e := &Exam{
+			cfg: Config{Seed: seed}, amounts: map[int64]bool{}, orders: map[string]*Order{},
+			front: newFront(nil, nil, act, nil), relay: newRelay(nil, "", gateway.Secret{}, act, nil),
+		}
+		for _, name := range scenarios {
+			o = e.newPlay(t.Context(), name).Order(gateway.Pix)
+		}
+		return o
+	}
+	alone := last(1, "duplicate")
+	assert.Equal(t, alone, last(1, "plain", "lost-response", "duplicate"))
+	assert.NotEqual(t, alone, last(1, "plain"))
+	assert.NotEqual(t, alone, last(2, "duplicate"))
+}
