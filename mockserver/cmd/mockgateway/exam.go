@@ -66,7 +66,7 @@ func (f *examFlags) set() *flag.FlagSet {
 	s := flag.NewFlagSet("mockgateway exam", flag.ContinueOnError)
 	s.SetOutput(io.Discard)
 	f.env = variableValue{}
-	f.budget, f.grace, f.hang, f.starting = time.Minute, 3*time.Second, 3*time.Second, 30*time.Second
+	f.budget, f.grace, f.hang, f.starting = 3*time.Minute, 3*time.Second, 3*time.Second, 30*time.Second
 	s.BoolVar(&f.list, "list", false, "list the scenarios with their claims and the hooks that they need, and run nothing")
 	s.StringVar(&f.only, "only", "", "comma-separated `names` of scenarios or claims: run only these")
 	s.StringVar(&f.skip, "skip", "", "comma-separated `names` of scenarios or claims: don't run these")
