@@ -198,7 +198,7 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	if rule == nil {
 		rule = f.choices.request(op, write)
 	}
-	if rule == nil {
+	if rule == nil || rule.Case.Keyed && r.Header.Get("Idempotency-Key") == "" {
 		rule = &Rule{Case: fault.None()}
 	}
 	if rule.Case.See == nil {

@@ -309,7 +309,7 @@ func judgeAtTheEnd(o *Order, t *truth, r *Report, ticks bool, v *verdict) {
 		v.fail(BooksAgree, "the shop reports %s charged back, the gateway has %s", reais(r.ChargedBack), reais(t.chargedBack))
 	}
 	if r.Status != status && r.Status != StatusUnknown && r.Status != StatusFailed {
-		v.fail(BooksAgree, "the shop reports %s, is %s", r.Status, status)
+		v.fail(BooksAgree, "the shop reports %s, the gateway has %s", r.Status, status)
 	}
 }
 
@@ -326,9 +326,9 @@ func judgeUnpaid(o *Order, t *truth, r *Report, status string, v *verdict) {
 		v.fail(BooksAgree, "the shop does not know the order, the gateway's charge is %s", t.charges[0].Status)
 	case r.Status == StatusReview && o.ambiguous:
 	case r.Status != status && r.Status != StatusUnknown && (r.Status != StatusPending || status != StatusFailed):
-		v.fail(BooksAgree, "the shop reports %s, is %s", r.Status, status)
+		v.fail(BooksAgree, "the shop reports %s, the gateway has %s", r.Status, status)
 	case r.Status == StatusUnknown, r.Status != status:
-		v.warn("the order was left %s, is %s", r.Status, status)
+		v.warn("the shop left the order %s, the gateway has %s", r.Status, status)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore/fault"
 )
 
 // A shop may report pending until the end, but what can't be healed fails at once.
@@ -241,6 +243,33 @@ func TestTheFrontCountsAttempts(t *testing.T) {
 	assert.Empty(t, f.begin())
 }
 
+// A gateway says only of a request with an idempotency key that the key is in use.
+func TestAKeyIsInUseOnlyIfThereIsOne(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]int{"": http.StatusCreated, "k1": http.StatusConflict} {
+		f := newFront(created{}, nil, &activity{}, func(Message) {})
+		i := slices.IndexFunc(fault.Writes(), func(c fault.Case) bool { return c.Keyed })
+		require.GreaterOrEqual(t, i, 0)
+		f.add(&Rule{On: "writes", Case: fault.Writes()[i]})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v2/transactions", strings.NewReader(`{}`))
+		require.NoError(t, err)
+		if key != "" {
+			r.Header.Set("Idempotency-Key", key)
+		}
+		resp, err := f.RoundTrip(r)
+		require.NoError(t, err)
+		assert.Equal(t, want, resp.StatusCode, key)
+		require.NoError(t, resp.Body.Close())
+	}
+}
+
+// created is a gateway that creates whatever it is asked for.
+type created struct{}
+
+func (created) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
 // The latest rule that matches a request applies, as often as it says.
 func TestRulesApply(t *testing.T) {
 	t.Parallel()
@@ -269,4 +298,25 @@ func TestTheResultIsJSON(t *testing.T) {
 	assert.True(t, bytes.Contains(text, []byte(`"status":"passed"`)))
 	r := Result{Outcomes: []Outcome{{Status: Passed}, {Status: Passed}, {Status: Skipped}}}
 	assert.Equal(t, 2, r.Count(Passed))
+}
+
+// The line that repeats a failure plays one scenario: its orders must be those of the
+// exam in which other scenarios came before it.
+func TestAScenarioHasTheSameOrdersAlone(t *testing.T) {
+	t.Parallel()
+	last := func(seed uint64, scenarios ...string) (o *Order) {
+		act := &activity{}
+		e := &Exam{
+			cfg: Config{Seed: seed}, amounts: map[int64]bool{}, orders: map[string]*Order{},
+			front: newFront(nil, nil, act, nil), relay: newRelay(nil, "", gateway.Secret{}, act, nil),
+		}
+		for _, name := range scenarios {
+			o = e.newPlay(t.Context(), name).Order(gateway.Pix)
+		}
+		return o
+	}
+	alone := last(1, "duplicate")
+	assert.Equal(t, alone, last(1, "plain", "lost-response", "duplicate"))
+	assert.NotEqual(t, alone, last(1, "plain"))
+	assert.NotEqual(t, alone, last(2, "duplicate"))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -46,8 +47,8 @@ type Exam struct {
 	choices *choices // nil in a black box
 
 	mu      sync.Mutex
-	rand    *rand.Rand
-	amounts map[int64]bool
+	rand    *rand.Rand        // of the scenario that runs
+	amounts map[int64]bool    // of its orders, and of every subscription and payout
 	orders  map[string]*Order // of all scenarios
 	before  map[string]bool   // transactions of earlier scenarios
 	missing map[Hook]bool
@@ -60,7 +61,7 @@ func New(cfg Config) (*Exam, error) {
 	account := cfg.Gateway.Account(cfg.Key)
 	e := &Exam{
 		cfg: cfg, stage: cfg.Stage, gateway: cfg.Gateway, account: account, client: account.Client(),
-		rand: rand.New(rand.NewPCG(cfg.Seed, 1)), amounts: map[int64]bool{}, orders: map[string]*Order{}, before: map[string]bool{}, //nolint:gosec // reproducible
+		amounts: map[int64]bool{}, orders: map[string]*Order{}, before: map[string]bool{},
 		missing: map[Hook]bool{}, buyer: buyer(),
 	}
 	for _, cents := range exactCents {
@@ -109,7 +110,7 @@ func (e *Exam) without(h Hook) {
 // Probe finds out whether the program has a tick. The error says what is wrong with
 // its responses.
 func (e *Exam) Probe(ctx context.Context) (err error) {
-	p := e.newPlay(ctx)
+	p := e.newPlay(ctx, "")
 	defer e.end(p)
 	defer func() {
 		if s, ok := recover().(stop); ok {
@@ -128,7 +129,7 @@ func (e *Exam) Probe(ctx context.Context) (err error) {
 	return nil
 }
 
-// amount returns an amount of at least the given cents that no other order has.
+// amount returns an amount of at least the given cents that no other in amounts has.
 func (e *Exam) amount(least int64) int64 {
 	for {
 		cents := least + e.rand.Int64N(9000)
@@ -149,7 +150,12 @@ func (e *Exam) name(prefix string) string {
 	}
 }
 
-func (e *Exam) newPlay(ctx context.Context) *Play {
+// newPlay begins a scenario. Its ids and amounts depend on the seed and its name only, so
+// that it has the same when it is played alone.
+func (e *Exam) newPlay(ctx context.Context, scenario string) *Play {
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(scenario))
+	e.rand = rand.New(rand.NewPCG(e.cfg.Seed, name.Sum64())) //nolint:gosec // reproducible
 	p := &Play{ctx: ctx, exam: e, front: e.front, relay: e.relay, began: time.Now(), foreign: map[string]bool{}}
 	e.front.begin()
 	e.relay.begin()
@@ -163,6 +169,11 @@ func (e *Exam) newPlay(ctx context.Context) *Play {
 func (e *Exam) end(p *Play) {
 	e.front.clear()
 	e.relay.clear()
+	for _, o := range p.orders {
+		if !slices.Contains(exactCents, o.Amount) {
+			delete(e.amounts, o.Amount)
+		}
+	}
 	e.mu.Lock()
 	e.play = nil
 	e.mu.Unlock()
@@ -196,7 +207,7 @@ func (e *Exam) Run(ctx context.Context, s *Scenario) Outcome {
 			return out
 		}
 	}
-	p := e.newPlay(ctx)
+	p := e.newPlay(ctx, s.Name)
 	defer e.end(p)
 	ended := p.perform(s)
 	out.Failures, out.Warnings = p.verdict.failures, p.verdict.warnings

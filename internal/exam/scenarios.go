@@ -382,7 +382,7 @@ func (p *Play) paidWhile(r *Rule) {
 		status := d.Send("")
 		p.front.remove(r)
 		if r.fired == 0 {
-			p.unused(r.Case.Name)
+			p.unused("the program read nothing while it handled paid")
 		}
 		if ok(status) && r.Stale {
 			d.Send("again")

@@ -97,7 +97,11 @@ func (t *Text) Finish() {
 			t.printf("- %s\n", l)
 		}
 	case Incomplete:
-		t.printf("%s\n", t.paint(yellow, "incomplete: nothing failed, but not everything was played"))
+		text := "incomplete: nothing failed, but no scenario passed"
+		if t.Report.Count(exam.NotRun) > 0 {
+			text = "incomplete: nothing failed, but not everything was run; a longer -budget may be needed"
+		}
+		t.printf("%s\n", t.paint(yellow, text))
 	}
 }
 

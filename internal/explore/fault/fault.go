@@ -18,6 +18,7 @@ type Case struct {
 	Applied bool // the gateway executes the request
 	Final   bool // the client gives up, or must not retry
 	Late    Late // when the gateway executes the request
+	Keyed   bool // happens only to a request with an Idempotency-Key
 	See     View
 }
 
@@ -96,7 +97,7 @@ func Writes() []Case {
 		{Name: "403 from a proxy, applied", Applied: true, See: foreign(403, `{"message":"Forbidden"}`)},
 		{Name: "redirect, applied", Applied: true, See: foreign(302, "")},
 		{Name: "499, applied", Applied: true, See: foreign(499, `{"status":499}`)},
-		{Name: "409 key in progress, applied", Applied: true, See: foreign(409, `{"status":409,"code":"IDEMPOTENCY_KEY_IN_USE"}`)},
+		{Name: "409 key in progress, applied", Applied: true, Keyed: true, See: foreign(409, `{"status":409,"code":"IDEMPOTENCY_KEY_IN_USE"}`)},
 		{Name: "success:false with 504, applied", Applied: true, Final: true, See: foreign(200, `{"success":false,"status":504}`)},
 		{Name: "hang", See: hang},
 		{Name: "hang, applied", Applied: true, See: hang},

@@ -66,7 +66,7 @@ func (f *examFlags) set() *flag.FlagSet {
 	s := flag.NewFlagSet("mockgateway exam", flag.ContinueOnError)
 	s.SetOutput(io.Discard)
 	f.env = variableValue{}
-	f.budget, f.grace, f.hang, f.starting = time.Minute, 3*time.Second, 3*time.Second, 30*time.Second
+	f.budget, f.grace, f.hang, f.starting = 3*time.Minute, 3*time.Second, 3*time.Second, 30*time.Second
 	s.BoolVar(&f.list, "list", false, "list the scenarios with their claims and the hooks that they need, and run nothing")
 	s.StringVar(&f.only, "only", "", "comma-separated `names` of scenarios or claims: run only these")
 	s.StringVar(&f.skip, "skip", "", "comma-separated `names` of scenarios or claims: don't run these")
@@ -320,7 +320,11 @@ func (e *examination) run(ctx context.Context, out, errs io.Writer) int {
 	}
 	e.Started = e.text.Started
 	e.Ended = func(o exam.Outcome) { e.text.Ended(e.mask.Outcome(o)) }
-	_, _ = fmt.Fprintf(out, "%d scenarios, seed %d\n", len(e.Scenarios), e.Seed)
+	plural := "s"
+	if len(e.Scenarios) == 1 {
+		plural = ""
+	}
+	_, _ = fmt.Fprintf(out, "%d scenario%s, seed %d\n", len(e.Scenarios), plural, e.Seed)
 	result, err := outside.Run(ctx, e.Config)
 	if err != nil {
 		return e.notStarted(ctx, err, errs)

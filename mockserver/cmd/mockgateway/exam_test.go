@@ -179,7 +179,7 @@ func TestHelpOfAnExam(t *testing.T) {
 	assert.Equal(t, 0, code)
 	assert.Empty(t, errs)
 	for _, text := range []string{
-		"usage: mockgateway exam [flags] -- COMMAND", "exit codes:", "  -only names\n", "  -list\n", "  -env NAME=VALUE\n", "(default 1m0s)", "(default /webhooks)", "EXAM_DATA_DIR",
+		"usage: mockgateway exam [flags] -- COMMAND", "exit codes:", "  -only names\n", "  -list\n", "  -env NAME=VALUE\n", "(default 3m0s)", "(default /webhooks)", "EXAM_DATA_DIR",
 	} {
 		assert.Contains(t, out, text)
 	}
