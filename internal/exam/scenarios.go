@@ -2,6 +2,7 @@ package exam
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/explore/fault"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // The operations whose requests scenarios lose.
@@ -235,6 +237,14 @@ func scenarios() []*Scenario {
 				p.Quiet()
 			}
 		}},
+		{"refund-lost-then-another", "no request of a refund of 300.00 arrives; then 50.00 are refunded", []Claim{RefundedOnce, BooksAgree, TrueAnswers}, refunds, func(p *Play) {
+			o := p.PaidBig()
+			unreachable := p.On(&Rule{On: refundOp, Case: named1(fault.Case{See: fault.Reset}, "the request is lost")})
+			p.Refund(o, "r1", 30_000)
+			p.front.remove(unreachable)
+			p.Refund(o, "r2", 5_000)
+			p.Quiet()
+		}},
 		{"refund-double-click", "the same refund three times at once", []Claim{RefundedOnce, TrueAnswers}, refunds, func(p *Play) {
 			o := p.PaidBig()
 			p.Together(3, func(int) { p.Refund(o, "r1", 30_000) })
@@ -257,6 +267,7 @@ func scenarios() []*Scenario {
 			p.must(p.exam.account.Transactions.Chargeback(p.charged(o)[0].ID))
 			p.Quiet()
 		}},
+		{"disputes", "two Pix payments are disputed; one dispute is lost, the other won", []Claim{BooksAgree, ShippedOnce}, nil, disputes},
 		{"success-page", "the buyer opens the success page of an order that is not paid", []Claim{NothingMadeUp, ShippedOnce}, []Hook{NeedsReturn}, func(p *Play) {
 			o := p.Placed(gateway.Pix)
 			status, _ := p.hook(http.MethodPost, "orders/"+o.ID+"/return", map[string]string{"status": "paid"})
@@ -292,6 +303,29 @@ func scenarios() []*Scenario {
 			p.PayOut()
 		}},
 	}
+}
+
+// disputes needs the states that one of the dialects has. The other reports a lost dispute
+// only, as a chargeback.
+func disputes(p *Play) {
+	lost, won := p.Paid(gateway.Pix), p.Paid(gateway.Pix)
+	payments := p.exam.account.Transactions
+	for _, o := range []*Order{lost, won} {
+		var e *mockserver.ControlError
+		if err := payments.OpenDispute(p.charged(o)[0].ID); errors.As(err, &e) {
+			p.unused("no disputes in this dialect")
+			return
+		} else {
+			p.must(err)
+		}
+		p.event("the payer's bank opens a dispute about %s", o.ID)
+	}
+	p.Quiet()
+	p.event("the dispute about %s is lost", lost.ID)
+	p.must(payments.LoseDispute(p.charged(lost)[0].ID))
+	p.event("the dispute about %s is won", won.ID)
+	p.must(payments.WinDispute(p.charged(won)[0].ID))
+	p.Quiet()
 }
 
 const (
