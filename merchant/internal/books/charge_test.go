@@ -231,7 +231,7 @@ func TestAPersonSettlesAnOrderOnce(t *testing.T) {
 	s := newShop(t)
 	accept := func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) }
 	s.read("c1", seen{status: "partially_paid", paid: 4900})
-	s.do("c1", accept)
+	assert.Equal(t, books.Changed, s.do("c1", accept))
 	assert.Equal(t, books.FromPerson, s.facts[len(s.facts)-1].Source)
 	s = newShop(t)
 	s.read("c1", seen{status: "paid", paid: 5000})
@@ -307,6 +307,11 @@ func TestAnotherCurrencyDoesNotPayTheOrder(t *testing.T) {
 	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
 	s.expect("problem contradiction/c1/paid/its currency is USD, but BRL was paid before")
 	assert.Equal(t, int64(1000), s.order.Paid)
+
+	s = newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 1})
+	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
+	assert.Equal(t, int64(1), s.order.Paid)
 }
 
 func TestADisputeIsWonOrLost(t *testing.T) {
@@ -382,6 +387,16 @@ func TestPaidWithoutAPaidAmount(t *testing.T) {
 	assert.Equal(t, int64(4000), s.order.Refunded)
 }
 
+func TestARefundedTransactionIsRefundedInFull(t *testing.T) {
+	t.Parallel()
+	for _, refunded := range []int64{0, 1000, 5000} {
+		s := newShop(t)
+		s.read("c1", seen{status: "refunded", paid: 5000, refunded: refunded})
+		assert.Equal(t, int64(5000), s.order.Refunded)
+		assert.Equal(t, books.Refunded, s.charge("c1").State)
+	}
+}
+
 // A live gateway reports in amount what it settles.
 func TestTheSettledAmountDoesNotCount(t *testing.T) {
 	t.Parallel()
@@ -426,11 +441,13 @@ func TestReadingsThatCannotBeTrueChangeNothing(t *testing.T) {
 	s := newShop(t)
 	s.read("c1", seen{status: "brand_new", paid: 5000})
 	s.expect("problem unknown_state/c1/brand_new")
+	assert.Empty(t, s.charge("c1").Status)
 	s.read("c1", seen{status: "partially_refunded", paid: 5000})
 	s.expect("paid c1", "problem contradiction/c1/partially_refunded")
 	assert.Equal(t, books.Changed, s.do("c1", func(b books.Books) (books.Books, books.Result) {
-		return books.ApplyTransaction(b, reading(seen{status: "paid", paid: 1}.transaction("another"), 9))
+		return books.ApplyTransaction(b, reading(seen{status: "chargedback", paid: 9000, changed: 99}.transaction("another"), 9))
 	}))
+	assert.Equal(t, books.Paid, s.charge("c1").State)
 	s.expect("problem unmatched/c1/another")
 	assert.Equal(t, "t-c1", s.charge("c1").TransactionID)
 }
@@ -455,6 +472,10 @@ func TestWhatBecomesOfTheRequest(t *testing.T) {
 		assert.Equal(t, books.Changed, s.do("c1", operation(tc.op)))
 		assert.Equal(t, tc.state, s.charge("c1").State)
 		s.expect(tc.reported...)
+		for _, f := range s.facts {
+			assert.Equal(t, books.FromOutcome, f.Source)
+			assert.Equal(t, start, f.At)
+		}
 		assert.Equal(t, books.Unchanged, s.do("c1", operation(tc.op)), "twice")
 		if tc.op == books.Refused {
 			assert.Equal(t, "no stock", s.charge("c1").Reason)

@@ -400,6 +400,40 @@ func TestEveryOrderOfEveryPossibleHistory(t *testing.T) {
 	assert.Greater(t, len(list), 50)
 }
 
+// Two charges of an order are paid, one is refunded and charged back: in any order the
+// order is settled once, and what it did not need is reported.
+func TestEveryOrderOfTheReadingsOfTwoCharges(t *testing.T) {
+	t.Parallel()
+	steps := []struct {
+		charge string
+		seen
+	}{
+		{"c1", seen{status: "pending", changed: 1}},
+		{"c1", seen{status: "paid", paid: 5000, fee: 50, changed: 2}},
+		{"c1", seen{status: "partially_refunded", paid: 5000, refunded: 1000, fee: 50, changed: 3}},
+		{"c2", seen{status: "expired", changed: 1}},
+		{"c2", seen{status: "paid", paid: 5000, fee: 50, changed: 2}},
+		{"c2", seen{status: "chargedback", paid: 5000, fee: 50, changed: 3}},
+	}
+	orders := 0
+	for p := range permutations(len(steps)) {
+		orders++
+		s := newShop(t)
+		for _, i := range p {
+			s.read(steps[i].charge, steps[i].seen)
+		}
+		require.Equal(t, books.Order{Paid: 10000, Fee: 100, Refunded: 1000, Disputed: 5000}, money(s.order), p)
+		count := map[books.Kind]int{}
+		for _, f := range s.facts {
+			count[f.Kind]++
+		}
+		require.Equal(t, 1, count[books.Settled], p)
+		require.Equal(t, 1, count[books.PaidAgain], p)
+		require.Contains(t, []string{"c1", "c2"}, s.order.SettledBy, p)
+	}
+	t.Logf("%d orders of the readings of two charges", orders)
+}
+
 // The checks above must find typical defects.
 func TestDefectsAreFound(t *testing.T) {
 	t.Parallel()

@@ -313,7 +313,7 @@ func TestSubscriptionsOfTheMock(t *testing.T) {
 
 	member := subscribe("pgct_ok_1", plain)
 	assert.Equal(t, 1, count(member, books.Started))
-	a.pass(95 * 24 * time.Hour) // renewals that nobody read
+	a.pass(95 * 24 * time.Hour) // renewals that were not read
 	a.readAll("renewed")
 	assert.Equal(t, 3, count(member, books.Renewed))
 	assert.Equal(t, ends(member, 0), member.subscription.PaidUntil)
