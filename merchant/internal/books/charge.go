@@ -41,6 +41,7 @@ func ApplyTransaction(b Books, r Reading[gateway.Transaction]) (Books, Result) {
 	stale := c.book(r.At)
 	c.report()
 	c.attribute()
+	c.bookDisputed() // reported after the payment and the refunds
 	switch {
 	case !reflect.DeepEqual(visible(c.Charge), visible(b.Charge)):
 		c.Outcome = Changed
@@ -176,7 +177,7 @@ func (c *charging) book(at time.Time) (stale bool) {
 		if s.stage == refundedFully {
 			s.refunded = max(c.tx.RefundedAmount, charge.Paid)
 		}
-		s.paid, s.assumed = max(charge.Paid, s.refunded), false
+		s.paid = max(charge.Paid, s.refunded)
 	}
 	less := s.paid < charge.Paid || s.refunded < charge.Refunded
 	follows := c.follows(less, at)
@@ -195,7 +196,6 @@ func (c *charging) book(at time.Time) (stale bool) {
 	}
 	c.bookPaid()
 	c.bookRefunded()
-	c.bookDisputed()
 	return stale
 }
 
@@ -206,16 +206,17 @@ func (c *charging) follows(less bool, at time.Time) bool {
 	if s.stage.pays() != known.pays() {
 		return s.stage.pays() || charge.Status == "" // what was paid stays paid
 	}
-	if o := order(c.tx.UpdatedAt.Time, charge.UpdatedAt); o != 0 {
-		return o > 0
-	}
-	switch {
+	switch o := order(c.tx.UpdatedAt.Time, charge.UpdatedAt); {
+	case o > 0:
+		return true
+	case o < 0:
+		return false
 	case less:
 		return false
-	case s.paid > charge.Paid, s.refunded > charge.Refunded:
+	case s.paid > charge.Paid, s.refunded > charge.Refunded, s.stage > known:
 		return true
-	case s.stage != known:
-		return s.stage > known
+	case s.stage < known:
+		return false
 	default:
 		return !at.Before(charge.ReadAt)
 	}
@@ -251,7 +252,7 @@ func (c *charging) bookPaid() {
 			charge.Foreign = charge.Currency != "" && currency != charge.Currency
 			charge.Currency, c.currency = currency, currency
 		}
-		charge.Late = charge.Late || slices.Contains(charge.Reported, string(Unpaid))
+		charge.Late = slices.Contains(charge.Reported, string(Unpaid))
 		charge.Paid = s.paid
 		charge.Assumed = s.assumed
 		c.entry(EntryPaid, &c.order.Paid, key(EntryPaid, charge.TransactionID, cents(s.paid)), delta, None)
@@ -289,6 +290,9 @@ func (c *charging) bookDisputed() {
 		k := key(EntryDisputed, charge.TransactionID, strconv.Itoa(charge.Disputes), cents(disputed))
 		c.entry(EntryDisputed, &c.order.Disputed, k, -delta, c.callback(OnDisputed))
 	}
+	if stageOf(charge.Status) == disputeContested {
+		c.problem(&charge.Reported, IsContested, strconv.Itoa(charge.Disputes), "charge %s: the dispute is contested", charge.ID)
+	}
 }
 
 // callback returns the callback of a fact; the check of a card has none.
@@ -312,9 +316,6 @@ func (c *charging) report() {
 	if charge.State == Underpaid && c.Order.needed() {
 		c.problem(&charge.Reported, IsUnderpaid, cents(charge.Paid), "charge %s: %s of %s requested was paid, in %s",
 			charge.ID, cents(charge.Paid), cents(charge.Requested), charge.Currency)
-	}
-	if stageOf(charge.Status) == disputeContested {
-		c.problem(&charge.Reported, IsContested, strconv.Itoa(charge.Disputes), "charge %s: the dispute is contested", charge.ID)
 	}
 	if charge.Origin == FromSubscription {
 		return // reported by ApplySubscription

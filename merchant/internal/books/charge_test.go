@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 )
 
@@ -189,6 +190,8 @@ func TestALateVoucherIsPaidAfterItExpired(t *testing.T) {
 	s.expect("paid c1")
 	assert.True(t, s.charge("c1").Late)
 	assert.Empty(t, s.charge("c1").Reason)
+	s.read("c1", seen{status: "paid", paid: 5001})
+	assert.True(t, s.charge("c1").Late)
 }
 
 func TestTheSecondCodeOfAPaidOrderExpiresQuietly(t *testing.T) {
@@ -243,13 +246,13 @@ func TestAPersonSettlesAnOrderOnce(t *testing.T) {
 
 func TestWhatAReadingChangesIsSaid(t *testing.T) {
 	t.Parallel()
-	now := time.FixedZone("here", 3600)
+	here := time.FixedZone("here", 3600)
 	base := gateway.Transaction{ID: "t", Status: "paid", Amount: 5000, PaidAmount: 5000, PaidAt: gateway.TimestampOf(start)}
 	for name, change := range map[string]func(tx *gateway.Transaction){
 		"status":  func(tx *gateway.Transaction) { tx.Status = "captured" },
 		"amount":  func(tx *gateway.Transaction) { tx.Amount = 5100 },
 		"paid_at": func(tx *gateway.Transaction) { tx.PaidAt = gateway.TimestampOf(minute(1)) },
-		"":        func(tx *gateway.Transaction) { tx.PaidAt = gateway.TimestampOf(start.In(now)) },
+		"":        func(tx *gateway.Transaction) { tx.PaidAt = gateway.TimestampOf(start.In(here)) },
 	} {
 		s := newShop(t)
 		read := func(tx gateway.Transaction, at int) books.Outcome {
@@ -374,6 +377,7 @@ func TestPaidWithoutAPaidAmount(t *testing.T) {
 	assert.False(t, s.charge("c1").Assumed)
 	s.read("c1", seen{status: "captured"})
 	assert.False(t, s.charge("c1").Assumed, "a report counts more")
+	s.expect()
 
 	s = newShop(t)
 	s.read("c1", seen{status: "captured"})
@@ -385,6 +389,24 @@ func TestPaidWithoutAPaidAmount(t *testing.T) {
 	s.expect("problem underpaid/c1/4000")
 	s.read("c1", seen{status: "refunded"})
 	assert.Equal(t, int64(4000), s.order.Refunded)
+}
+
+func TestWhatWasPaidWithoutAPaidAmount(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 1})
+	s.read("c1", seen{status: "captured"})
+	assert.Equal(t, int64(1), s.order.Paid, "a report counts more")
+	assert.False(t, s.charge("c1").Assumed)
+	s.read("c1", seen{status: "partially_refunded", refunded: 3000})
+	assert.Equal(t, int64(3000), s.order.Paid, "at least what was refunded")
+	assert.True(t, s.charge("c1").Assumed)
+	s.read("c1", seen{status: "partially_refunded", paid: 3000, refunded: 3000})
+	assert.False(t, s.charge("c1").Assumed)
+
+	s = newShop(t)
+	s.read("c1", seen{status: "paid", paid: spec.MaxSafeAmount})
+	assert.Equal(t, int64(spec.MaxSafeAmount), s.order.Paid)
 }
 
 func TestARefundedTransactionIsRefundedInFull(t *testing.T) {
@@ -411,6 +433,51 @@ func TestTheSettledAmountDoesNotCount(t *testing.T) {
 		s.expect("paid c1")
 		assert.Equal(t, max(tx.PaidAmount, 5000), s.order.Paid)
 		assert.Equal(t, gateway.BRL, s.charge("c1").Currency)
+	}
+}
+
+func TestWhatWasMissedIsReportedInOrder(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "in_protest", paid: 5000, refunded: 1000, fee: 50})
+	s.expect("paid c1", "refunded c1", "disputed c1", "problem in_protest/c1/1")
+	assert.False(t, s.charge("c1").Late)
+}
+
+func TestEveryCentCounts(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 4999})
+	s.read("c1", seen{status: "paid", paid: 5000, fee: 1})
+	s.read("c1", seen{status: "partially_refunded", paid: 5000, refunded: 1, fee: 1})
+	s.expect("problem underpaid/c1/4999", "paid c1", "refunded c1")
+	s.read("c1", seen{status: "med", paid: 5000, refunded: 4999, fee: 1})
+	s.expect("refunded c1", "disputed c1")
+	assert.Equal(t, books.Order{Paid: 5000, Fee: 1, Refunded: 4999, Disputed: 1}, money(s.order))
+}
+
+// Without updated_at the amounts, the stage and then the time of the reading decide.
+func TestOrderOfReadingsOfAChargeWithoutTimes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		first, second seen
+		at            int // of the second; the first is in minute 5
+		newer         bool
+	}{
+		"a dispute":                    {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 1, true},
+		"a won dispute":                {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000}, 9, false},
+		"a won dispute, then a refund": {seen{status: "med", paid: 5000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 1, true},
+		"a won dispute, then the rest": {seen{status: "med", paid: 2000}, seen{status: "paid", paid: 5000}, 1, true},
+		"a refund, then a dispute":     {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
+		"the same stage, later":        {seen{status: "processing"}, seen{status: "authorized"}, 6, true},
+		"the same stage, at once":      {seen{status: "processing"}, seen{status: "authorized"}, 5, true},
+		"the same stage, earlier":      {seen{status: "processing"}, seen{status: "authorized"}, 4, false},
+	} {
+		b := books.Books{Charge: books.Charge{ID: "c1", Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL}}
+		b, _ = books.ApplyTransaction(b, reading(tc.first.transaction("t"), 5))
+		b, result := books.ApplyTransaction(b, reading(tc.second.transaction("t"), tc.at))
+		assert.Equal(t, tc.newer, b.Charge.Status == tc.second.status, name)
+		assert.Equal(t, !tc.newer, result.Outcome == books.Stale, name)
 	}
 }
 
@@ -522,6 +589,15 @@ func TestASaleByLinkRequestsWhatItsBuyerIsAskedToPay(t *testing.T) {
 	c = books.Seen("l1", books.FromLink, &gateway.Transaction{Amount: 4750, Currency: gateway.MXN})
 	assert.Equal(t, int64(4750), c.Requested)
 	assert.Equal(t, gateway.MXN, c.Currency)
+}
+
+func TestWithoutACurrencyItIsBRL(t *testing.T) {
+	t.Parallel()
+	b, _ := books.ApplyTransaction(books.Books{Order: books.Order{ID: "o"}, Charge: books.Charge{ID: "c"}},
+		reading(&gateway.Transaction{ID: "t", Status: "paid", PaidAmount: 5000}, 1))
+	assert.Equal(t, gateway.BRL, b.Charge.Currency)
+	assert.Equal(t, gateway.BRL, b.Order.Currency)
+	assert.Equal(t, "c", b.Order.SettledBy)
 }
 
 func TestFactsSayWhenTheyHappened(t *testing.T) {

@@ -102,17 +102,18 @@ func (c *paying) readable(t *gateway.Transfer, row *transferRow) bool {
 func (c *paying) follows(t *gateway.Transfer, row *transferRow, at time.Time) bool {
 	p := &c.Payout
 	known := transferRowOf(p.Status)
-	if known == nil {
+	switch o := order(t.UpdatedAt.Time, p.UpdatedAt); {
+	case known == nil, o > 0:
 		return true
+	case o < 0:
+		return false
+	case row.stage > known.stage:
+		return true
+	case row.stage < known.stage:
+		return false
+	default: // of two different ends neither is later
+		return !at.Before(p.ReadAt) && (row.state == Pending || t.Status == p.Status)
 	}
-	if o := order(t.UpdatedAt.Time, p.UpdatedAt); o != 0 {
-		return o > 0
-	}
-	if row.stage != known.stage {
-		return row.stage > known.stage
-	}
-	// Of two different ends neither is later.
-	return !at.Before(p.ReadAt) && (row.state == Pending || t.Status == p.Status)
 }
 
 // follow takes over the state of the reading and books the difference.
