@@ -338,7 +338,7 @@ func (c *charging) report() {
 
 // inFull reports whether what was requested was paid.
 func (c *Charge) inFull() bool {
-	return c.Paid > 0 && (c.Accepted || c.Paid >= c.Requested && !c.Foreign && stageOf(c.Status) != paidPartly)
+	return c.Accepted || stageOf(c.Status) > paidPartly && c.Paid >= c.Requested && !c.Foreign
 }
 
 // state returns the state of the charge: that of the last reading or, without one,
@@ -346,13 +346,13 @@ func (c *Charge) inFull() bool {
 func (c *Charge) state() State {
 	stage := stageOf(c.Status)
 	switch {
-	case c.Paid > 0 && stage.disputed():
+	case stage.disputed():
 		return Disputed
-	case c.Paid > 0 && c.Refunded >= c.Paid:
+	case stage.pays() && c.Refunded >= c.Paid:
 		return Refunded
 	case c.inFull():
 		return Paid
-	case c.Paid > 0:
+	case stage.pays():
 		return Underpaid
 	case stage == ended:
 		return Failed

@@ -469,6 +469,8 @@ func TestOrderOfReadingsOfAChargeWithoutTimes(t *testing.T) {
 		"a won dispute, then a refund": {seen{status: "med", paid: 5000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 1, true},
 		"a won dispute, then the rest": {seen{status: "med", paid: 2000}, seen{status: "paid", paid: 5000}, 1, true},
 		"a refund, then a dispute":     {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
+		"only the first has a time":    {seen{status: "paid", paid: 5000, changed: 5}, seen{status: "med", paid: 5000}, 6, true},
+		"only the second has a time":   {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000, changed: 9}, 9, false},
 		"the same stage, later":        {seen{status: "processing"}, seen{status: "authorized"}, 6, true},
 		"the same stage, at once":      {seen{status: "processing"}, seen{status: "authorized"}, 5, true},
 		"the same stage, earlier":      {seen{status: "processing"}, seen{status: "authorized"}, 4, false},

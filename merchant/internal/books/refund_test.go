@@ -165,6 +165,7 @@ func TestTheCheckOfACardIsNotReported(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.charge("c1").Origin, s.charge("c1").CardCheck = books.FromSubscription, true
+	s.read("c1", seen{status: "paid", paid: 100})
 	s.read("c1", seen{status: "refunded", paid: 100, refunded: 100})
 	s.read("c1", seen{status: "chargedback", paid: 100})
 	s.expect()
