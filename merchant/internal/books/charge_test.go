@@ -114,6 +114,8 @@ func TestAnOrderIsPaidRefundedInPartAndChargedBack(t *testing.T) {
 	assert.Equal(t, books.Disputed, s.charge("c1").State)
 	s.expect("disputed c1")
 	assert.Zero(t, s.order.Left())
+	assert.Zero(t, s.charge("c1").Left())
+	assert.Equal(t, int64(3), (&books.Charge{Paid: 10, Refunded: 5, Disputed: 2}).Left())
 	assert.Equal(t, int64(-50), s.order.Net(), "the gateway keeps the fee")
 	assert.Equal(t, `paid/t-c1/5000 BRL 50.00
 fee/t-c1 BRL -0.50
@@ -433,6 +435,16 @@ func TestTheSettledAmountDoesNotCount(t *testing.T) {
 		s.expect("paid c1")
 		assert.Equal(t, max(tx.PaidAmount, 5000), s.order.Paid)
 		assert.Equal(t, gateway.BRL, s.charge("c1").Currency)
+	}
+}
+
+func TestWhatWaitsForAPaymentIsPending(t *testing.T) {
+	t.Parallel()
+	for _, status := range []gateway.TransactionStatus{"pending", "waiting_payment", "processing", "processed", "authorized", "three_ds_required"} {
+		s := newShop(t)
+		s.read("c1", seen{status: status})
+		assert.Equal(t, books.Pending, s.charge("c1").State, status)
+		s.expect()
 	}
 }
 

@@ -3,6 +3,7 @@ package books_test
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -45,8 +46,18 @@ func has(facts []books.Fact, kind books.Kind) bool {
 	return slices.ContainsFunc(facts, func(f books.Fact) bool { return f.Kind == kind })
 }
 
-// silent reports whether the result has facts or problems, but does not say so.
+// silent reports whether the result has facts or problems, but does not say so, or a
+// fact whose kind is not that of its key and its callback.
 func silent(r books.Result) bool {
+	for _, f := range r.Facts {
+		kind := string(f.Kind)
+		if f.Callback == books.OnSubscription && (f.Kind == books.Started || f.Kind == books.Renewed) {
+			kind = "period"
+		}
+		if !strings.HasPrefix(f.Key, kind+"/") || f.Kind == books.PayoutEnded && f.Callback != books.OnPayout {
+			return true
+		}
+	}
 	return len(r.Facts)+len(r.Problems) > 0 && r.Outcome != books.Changed
 }
 

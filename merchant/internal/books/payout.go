@@ -112,7 +112,7 @@ func (c *paying) follows(t *gateway.Transfer, row *transferRow, at time.Time) bo
 	case row.stage < known.stage:
 		return false
 	default: // of two different ends neither is later
-		return !at.Before(p.ReadAt) && (row.state == Pending || t.Status == p.Status)
+		return !at.Before(p.ReadAt) && row.state == Pending
 	}
 }
 

@@ -178,6 +178,57 @@ func TestTransfersThatCannotBeTrueChangeNothing(t *testing.T) {
 	assert.Equal(t, []string{"problem unknown_state/p1/unknown"}, p.log)
 }
 
+func TestATransferThatIsNotOverIsPending(t *testing.T) {
+	t.Parallel()
+	for _, status := range []gateway.TransferStatus{"unknown", "scheduled", "pending", "in_analysis", "processing"} {
+		p := newPayout()
+		p.read(transfer(status, 0), 5)
+		assert.Equal(t, books.Pending, p.payout.State, status)
+		assert.Equal(t, int64(2000), p.order.PaidOut, status)
+		assert.Equal(t, status == "unknown", len(p.log) == 1, status)
+		p.read(transfer("unknown", 0), 9)
+		assert.Equal(t, status == "unknown", p.payout.Status == "unknown", status)
+		p.read(transfer("pending", 0), 10)
+		assert.Equal(t, status != "in_analysis" && status != "processing", p.payout.Status == "pending", status)
+	}
+}
+
+func TestOrderOfReadingsOfATransfer(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		first, second        gateway.TransferStatus
+		changed, changedThen int
+		at                   int // of the second; the first is in minute 5
+		newer                bool
+	}{
+		{"pending", "scheduled", 0, 0, 6, true},
+		{"pending", "scheduled", 0, 0, 5, true},
+		{"pending", "scheduled", 0, 0, 4, false},
+		{"pending", "processing", 0, 0, 1, true},
+		{"in_analysis", "pending", 0, 0, 9, false},
+		{"paid", "error", 0, 0, 9, false},
+		{"processing", "paid", 5, 3, 9, false},
+		{"processing", "pending", 5, 6, 1, true},
+		{"pending", "in_analysis", 5, 5, 1, true},
+	} {
+		p := newPayout()
+		p.read(transfer(tc.first, tc.changed), 5)
+		outcome := p.read(transfer(tc.second, tc.changedThen), tc.at)
+		assert.Equal(t, tc.newer, p.payout.Status == tc.second, "%+v", tc)
+		assert.Equal(t, tc.newer, outcome == books.Changed, "%+v", tc)
+		assert.Equal(t, !tc.newer, outcome == books.Stale, "%+v", tc)
+	}
+	p := newPayout()
+	p.payout.Requested = 1
+	cent := transfer("pending", 1)
+	cent.Amount = 1
+	p.read(cent, 1)
+	assert.Equal(t, int64(1), p.order.PaidOut)
+	p = newPayout()
+	p.outcome(books.Refused)
+	assert.Equal(t, books.FromOutcome, p.facts[0].Source)
+}
+
 func TestATransferThatStaysBehindForADayIsAProblem(t *testing.T) {
 	t.Parallel()
 	p := newPayout()

@@ -52,11 +52,9 @@ func (c *charging) refundProblem(id string, kind ProblemKind, format string, arg
 // reclaim takes money that was reported as someone else's, while a refund was in
 // doubt, for this refund.
 func (c *charging) reclaim(moved int64) {
-	if unreported := c.Charge.Refunded - c.Charge.Attributed; unreported < moved {
-		taken := min(c.Charge.ByOthers, moved-unreported)
-		c.Charge.ByOthers -= taken
-		c.Charge.Attributed -= taken
-	}
+	taken := min(c.Charge.ByOthers, moved)
+	c.Charge.ByOthers -= taken
+	c.Charge.Attributed -= taken
 }
 
 // attribute reports what went back: the refunds that the gateway confirmed are done

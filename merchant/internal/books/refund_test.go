@@ -81,6 +81,7 @@ func TestSomeoneElseRefundsWhileARefundIsUnderWay(t *testing.T) {
 	s.read("c1", part(500))
 	s.outcome("r1", books.Refused, 0)
 	s.expect("refund_rejected r1", "refunded c1")
+	assert.Equal(t, books.FromOutcome, s.facts[len(s.facts)-1].Source)
 	assert.Equal(t, books.Rejected, s.refund("r1").State)
 	assert.Equal(t, "too late", s.refund("r1").Reason)
 	assert.Equal(t, int64(500), s.charge("c1").ByOthers)
@@ -90,6 +91,17 @@ func TestSomeoneElseRefundsWhileARefundIsUnderWay(t *testing.T) {
 	s.outcome("r1", books.Waiting, 0) // certainly not applied; to be sent again
 	assert.Equal(t, books.New, s.refund("r1").State)
 	s.expect("refunded c1")
+}
+
+func TestSomeoneElseRefundsBeforeAConfirmedRefundIsShown(t *testing.T) {
+	t.Parallel()
+	s := paidShop(t, books.Refund{ID: "r1", Operation: books.Sent, Amount: 1000})
+	s.outcome("r1", books.Applied, 1000)
+	s.read("c1", part(500))
+	s.expect()
+	s.read("c1", part(1500))
+	s.expect("refunded r1", "refunded c1")
+	assert.Equal(t, int64(500), s.charge("c1").ByOthers)
 }
 
 func TestARefundInDoubtIsDecidedByAPerson(t *testing.T) {
@@ -132,7 +144,7 @@ func TestAConfirmedRefundThatIsNeverShownIsAProblem(t *testing.T) {
 	s.outcome("r1", books.Applied, 1000)
 	s.read("c1", seen{status: "paid", paid: 5000, changed: 60})
 	s.expect()
-	s.read("c1", seen{status: "paid", paid: 5000, changed: 25 * 60})
+	s.read("c1", seen{status: "paid", paid: 5000, changed: 1 + 24*60})
 	s.expect("problem lower/r1/")
 }
 
@@ -241,6 +253,8 @@ func TestRefundableCountsWhatIsUnderWay(t *testing.T) {
 		b := books.Books{Charge: books.Charge{Paid: 6000, Refunded: 1000, Disputed: 1000}, Refunds: tc.refunds}
 		assert.Equal(t, tc.want, b.Refundable(), fmt.Sprint(tc.refunds))
 	}
+	b := books.Books{Charge: books.Charge{Paid: 6000}, Refunds: []books.Refund{{UpTo: 1}}}
+	assert.Equal(t, int64(5999), b.Refundable())
 }
 
 // Whatever becomes of requests, no sum changes before a reading.
