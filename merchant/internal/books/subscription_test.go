@@ -319,4 +319,5 @@ func TestSubscriptionsThatAreNotUnderstood(t *testing.T) {
 	m.apply(other, day(1))
 	m.expect(t, "problem unmatched/m1/s2")
 	assert.Equal(t, "s1", m.subscription.SubscriptionID)
+	assert.Len(t, m.charges, 1, "nothing is lost")
 }
