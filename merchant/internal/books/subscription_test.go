@@ -256,6 +256,14 @@ func TestOrderOfReadingsOfASubscription(t *testing.T) {
 	}
 }
 
+func TestTheGatewaysTimeCountsMoreThanThatOfTheReading(t *testing.T) {
+	t.Parallel()
+	m := newMember()
+	m.apply(period("active", 0, 5), day(9))
+	m.apply(period("past_due", 0, 6), day(1))
+	assert.Equal(t, books.State("past_due"), m.subscription.State)
+}
+
 // Without updated_at, the end and then the time of the reading decide.
 func TestOrderOfReadingsWithoutTimes(t *testing.T) {
 	t.Parallel()
