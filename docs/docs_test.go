@@ -50,7 +50,7 @@ func TestSettingsExist(t *testing.T) {
 	options, flags := source(t, "../mockserver/*.go", "../*.go"), source(t, "../mockserver/cmd/mockgateway/*.go")
 	option := regexp.MustCompile(`\b(With[A-Z]\w+)`)
 	flag := regexp.MustCompile("`-([a-z-]+)")
-	place := regexp.MustCompile(`\b(?:internal|mockserver|webhook|legacy)/[\w/.]+\w`)
+	place := regexp.MustCompile(`\b(?:internal|merchant|mockserver|webhook|legacy)/[\w/.]+\w`)
 	for _, a := range docs.Assumptions() {
 		for _, found := range option.FindAllStringSubmatch(a.Knob, -1) {
 			assert.Contains(t, options, "func "+found[1]+"(", a.ID)

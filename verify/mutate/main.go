@@ -58,6 +58,7 @@ func areas() []area {
 			"internal/transport", ".", "verify/explore",
 		}},
 		{"signature", []string{"webhook/signature.go"}, []string{"webhook"}},
+		{"books", []string{"merchant/internal/books/*.go"}, []string{"merchant/internal/books"}},
 	}
 }
 
@@ -103,7 +104,7 @@ var survivorsFile string
 
 func main() {
 	o := options{patience: 5 * time.Second}
-	flag.StringVar(&o.area, "area", "", "comma-separated `names` of the areas to mutate: rules, engine, retry, signature (default all)")
+	flag.StringVar(&o.area, "area", "", "comma-separated `names` of the areas to mutate: rules, engine, retry, signature, books (default all)")
 	flag.StringVar(&o.match, "match", "", "run only the mutants whose description matches this regular `expression`")
 	flag.IntVar(&o.sample, "sample", 0, "run only this `number` of mutants per area, chosen from those that survivors.txt does not list")
 	flag.StringVar(&o.seed, "seed", "", "the `seed` that chooses the sample")

@@ -1,0 +1,631 @@
+package books_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+)
+
+// shop is an order of 5000 with charges, and what was reported about it.
+type shop struct {
+	t       *testing.T
+	order   books.Order
+	charges map[string]*books.Charge
+	refunds map[string][]books.Refund // by charge
+	at      int
+	log     []string // callbacks and problems
+	facts   []books.Fact
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	return &shop{t: t, order: books.Order{ID: "order/A17"}, charges: map[string]*books.Charge{}, refunds: map[string][]books.Refund{}}
+}
+
+// charge returns the charge, and makes it if it is new.
+func (s *shop) charge(id string) *books.Charge {
+	if s.charges[id] == nil {
+		s.charges[id] = &books.Charge{ID: id, Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL, State: books.Unknown, Operation: books.Sent}
+	}
+	return s.charges[id]
+}
+
+// do runs a function on the books of a charge and stores what it returns.
+func (s *shop) do(id string, f func(books.Books) (books.Books, books.Result)) books.Outcome {
+	s.t.Helper()
+	b, result := f(books.Books{Order: s.order, Charge: *s.charge(id), Refunds: s.refunds[id]})
+	s.order, *s.charge(id), s.refunds[id] = b.Order, b.Charge, b.Refunds
+	for _, fact := range result.Facts {
+		if fact.Callback != books.None {
+			s.log = append(s.log, string(fact.Callback)+" "+fact.Record)
+		}
+	}
+	for _, p := range result.Problems {
+		s.log = append(s.log, "problem "+p.Key)
+	}
+	assert.False(s.t, silent(result))
+	s.facts = append(s.facts, result.Facts...)
+	assert.Equal(s.t, sums(s.facts, s.order.Currency), money(s.order))
+	return result.Outcome
+}
+
+// read applies a reading of a charge, a minute after the last.
+func (s *shop) read(id string, v seen) books.Outcome {
+	s.t.Helper()
+	s.at++
+	if v.changed == 0 {
+		v.changed = s.at
+	}
+	return s.do(id, func(b books.Books) (books.Books, books.Result) {
+		return books.ApplyTransaction(b, reading(v.transaction("t-"+id), s.at))
+	})
+}
+
+// later is read after some days, without a change of updated_at.
+func (s *shop) later(id string, days int, v seen) books.Outcome {
+	s.t.Helper()
+	return s.do(id, func(b books.Books) (books.Books, books.Result) {
+		return books.ApplyTransaction(b, reading(v.transaction("t-"+id), s.at+days*24*60))
+	})
+}
+
+// expect checks what was reported since the last call.
+func (s *shop) expect(reported ...string) {
+	s.t.Helper()
+	assert.Equal(s.t, reported, s.log)
+	s.log = nil
+}
+
+// keys lists the keys of facts and their amounts.
+func keys(facts []books.Fact) string {
+	var text strings.Builder
+	for _, f := range facts {
+		text.WriteString(f.Key)
+		if f.Amount != 0 {
+			text.WriteString(" " + gateway.FormatAmount(f.Amount, f.Currency))
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+func TestAnOrderIsPaidRefundedInPartAndChargedBack(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	assert.Equal(t, books.Changed, s.read("c1", seen{status: "pending"}))
+	assert.Equal(t, books.Pending, s.charge("c1").State)
+	s.expect()
+	s.read("c1", seen{status: "captured", paid: 5000, fee: 50})
+	assert.Equal(t, books.Paid, s.charge("c1").State)
+	s.expect("paid c1")
+	assert.Equal(t, books.Unchanged, s.read("c1", seen{status: "captured", paid: 5000, fee: 60, changed: 2}), "the fee is booked once")
+	s.read("c1", seen{status: "partially_refunded", paid: 5000, refunded: 1000, fee: 50})
+	assert.Equal(t, books.Paid, s.charge("c1").State, "partly refunded is no state")
+	s.expect("refunded c1")
+	assert.Equal(t, books.Stale, s.read("c1", seen{status: "captured", paid: 5000, fee: 50, changed: 2}), "a late webhook")
+	assert.Equal(t, int64(4000-50), s.order.Net())
+	s.read("c1", seen{status: "chargedback", paid: 5000, refunded: 1000, fee: 50})
+	assert.Equal(t, books.Disputed, s.charge("c1").State)
+	s.expect("disputed c1")
+	assert.Zero(t, s.order.Left())
+	assert.Zero(t, s.charge("c1").Left())
+	assert.Equal(t, int64(3), (&books.Charge{Paid: 10, Refunded: 5, Disputed: 2}).Left())
+	assert.Equal(t, int64(-50), s.order.Net(), "the gateway keeps the fee")
+	assert.Equal(t, `paid/t-c1/5000 BRL 50.00
+fee/t-c1 BRL -0.50
+settled/order/A17
+refunded/t-c1/1000 BRL -10.00
+returned/t-c1/1000
+disputed/t-c1/1/4000 BRL -40.00
+`, keys(s.facts))
+}
+
+func TestIdsIgnoreCase(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.charge("c1").TransactionID = "T-C1"
+	s.read("c1", seen{status: "paid", paid: 5000})
+	assert.Equal(t, "T-C1", s.charge("c1").TransactionID)
+	assert.Contains(t, keys(s.facts), "paid/T-C1/5000 ", "one spelling, so that the key is unique")
+}
+
+func TestTheSecondOfTwoPixCodesIsPaidAgain(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "pending"})
+	s.read("c2", seen{status: "pending"})
+	s.read("c2", seen{status: "paid", paid: 5000})
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("paid c2", "paid_again c1")
+	assert.Equal(t, "c2", s.order.SettledBy, "the first one that was booked")
+	assert.Equal(t, int64(10000), s.order.Paid)
+	s.read("c1", seen{status: "refunded", paid: 5000, refunded: 5000})
+	assert.Equal(t, int64(5000), s.order.Left(), "the order is still paid")
+	assert.Equal(t, books.Refunded, s.charge("c1").State)
+}
+
+func TestAPartOfASecondPaymentIsNotLost(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.read("c2", seen{status: "partially_paid", paid: 2000})
+	s.read("c2", seen{status: "paid", paid: 5000})
+	s.expect("paid c1", "paid_again c2", "paid_again c2")
+	assert.Contains(t, keys(s.facts), "paid_again/t-c2/2000\n")
+	assert.Contains(t, keys(s.facts), "paid_again/t-c2/5000\n")
+}
+
+func TestAClosedOrderWantsNoMoney(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "pending"})
+	s.order.Closed = true
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("paid_again c1")
+	assert.Empty(t, s.order.SettledBy)
+	assert.Equal(t, int64(5000), s.order.Paid)
+}
+
+func TestOneTransactionThatIsPaidTwiceIsAProblem(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.read("c1", seen{status: "paid", paid: 10000})
+	s.expect("paid c1", "problem paid_again/c1/10000") // to refund the charge in full would return both
+	assert.Equal(t, int64(10000), s.order.Paid)
+}
+
+func TestALateVoucherIsPaidAfterItExpired(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "expired"})
+	assert.Equal(t, books.Failed, s.charge("c1").State)
+	assert.Equal(t, "expired", s.charge("c1").Reason)
+	s.expect("unpaid c1")
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("paid c1")
+	assert.True(t, s.charge("c1").Late)
+	assert.Empty(t, s.charge("c1").Reason)
+	s.read("c1", seen{status: "paid", paid: 5001})
+	assert.True(t, s.charge("c1").Late)
+}
+
+func TestTheSecondCodeOfAPaidOrderExpiresQuietly(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "pending"})
+	s.read("c2", seen{status: "paid", paid: 5000})
+	s.read("c1", seen{status: "expired"})
+	s.expect("paid c2") // a callback Unpaid could cancel the order
+	assert.Contains(t, keys(s.facts), "unpaid/c1\n")
+}
+
+func TestARefusedCardSaysWhy(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	tx := seen{status: "refused"}.transaction("t")
+	tx.Informations = []gateway.Information{{Key: "refusal_reason", Value: "insufficient_funds"}}
+	s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.ApplyTransaction(b, reading(tx, 1)) })
+	s.expect("unpaid c1")
+	assert.Equal(t, "insufficient_funds", s.charge("c1").Reason)
+}
+
+func TestAnUnderpaidChargeNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	accept := func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) }
+	s.read("c1", seen{status: "pending"})
+	assert.Equal(t, books.Unchanged, s.do("c1", accept), "nothing to accept")
+	s.read("c1", seen{status: "partially_paid", paid: 4900, fee: 50})
+	assert.Equal(t, books.Underpaid, s.charge("c1").State)
+	s.expect("problem underpaid/c1/4900")
+	assert.Equal(t, int64(4900), s.order.Net(), "the fee of a part may change")
+	assert.Equal(t, books.Changed, s.do("c1", accept))
+	assert.Equal(t, books.Paid, s.charge("c1").State)
+	s.expect("paid c1")
+}
+
+func TestAPersonSettlesAnOrderOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	accept := func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) }
+	s.read("c1", seen{status: "partially_paid", paid: 4900})
+	assert.Equal(t, books.Changed, s.do("c1", accept))
+	assert.Equal(t, books.FromPerson, s.facts[len(s.facts)-1].Source)
+	s = newShop(t)
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.read("c1", seen{status: "partially_paid", paid: 5000})
+	assert.Equal(t, books.Underpaid, s.charge("c1").State)
+	s.do("c1", accept)
+	s.expect("paid c1") // it settled the order before
+}
+
+func TestWhatAReadingChangesIsSaid(t *testing.T) {
+	t.Parallel()
+	here := time.FixedZone("here", 3600)
+	base := gateway.Transaction{ID: "t", Status: "paid", Amount: 5000, PaidAmount: 5000, PaidAt: gateway.TimestampOf(start)}
+	for name, change := range map[string]func(tx *gateway.Transaction){
+		"status":  func(tx *gateway.Transaction) { tx.Status = "captured" },
+		"amount":  func(tx *gateway.Transaction) { tx.Amount = 5100 },
+		"paid_at": func(tx *gateway.Transaction) { tx.PaidAt = gateway.TimestampOf(minute(1)) },
+		"":        func(tx *gateway.Transaction) { tx.PaidAt = gateway.TimestampOf(start.In(here)) },
+	} {
+		s := newShop(t)
+		read := func(tx gateway.Transaction, at int) books.Outcome {
+			tx.UpdatedAt = gateway.TimestampOf(minute(at))
+			return s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.ApplyTransaction(b, reading(&tx, at)) })
+		}
+		read(base, 1)
+		assert.Equal(t, books.Unchanged, read(base, 2))
+		next := base
+		change(&next)
+		assert.Equal(t, name != "", read(next, 3) == books.Changed, name)
+	}
+}
+
+func TestTheRestOfAPartialPaymentPaysTheOrder(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 2000})
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("problem underpaid/c1/2000", "paid c1")
+	assert.Contains(t, keys(s.facts), "paid/t-c1/5000 BRL 30.00\n")
+}
+
+func TestAPartThatSufficesIsStillAPart(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 5000}) // of an amount with interest
+	assert.Equal(t, books.Underpaid, s.charge("c1").State)
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("problem underpaid/c1/5000", "paid c1")
+}
+
+func TestAPaymentIsAcceptedThatTheOrderDoesNotNeedAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 2000})
+	s.read("c2", seen{status: "paid", paid: 5000})
+	s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) })
+	s.expect("problem underpaid/c1/2000", "paid c2", "paid_again c1")
+}
+
+func TestAnotherCurrencyDoesNotPayTheOrder(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
+	assert.Equal(t, books.Underpaid, s.charge("c1").State)
+	assert.Equal(t, gateway.USD, s.order.Currency)
+	s.expect("problem underpaid/c1/5000")
+
+	s = newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 1000})
+	s.read("c2", seen{status: "paid", paid: 5000, currency: gateway.USD})
+	assert.Equal(t, int64(1000), s.order.Paid, "sums are in one currency")
+	s.expect("problem underpaid/c1/1000", "problem currency/c2/", "problem underpaid/c2/5000")
+	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
+	s.expect("problem contradiction/c1/paid/its currency is USD, but BRL was paid before")
+	assert.Equal(t, int64(1000), s.order.Paid)
+
+	s = newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 1})
+	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
+	assert.Equal(t, int64(1), s.order.Paid)
+}
+
+func TestADisputeIsWonOrLost(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.read("c1", seen{status: "med", paid: 5000})
+	assert.Equal(t, int64(5000), s.order.Disputed)
+	s.read("c1", seen{status: "in_protest", paid: 5000})
+	assert.Equal(t, int64(5000), s.order.Disputed, "contesting it does not return the money")
+	s.expect("paid c1", "disputed c1", "problem in_protest/c1/1")
+	assert.Equal(t, books.Stale, s.read("c1", seen{status: "paid", paid: 5000, changed: 1}), "a webhook from before the dispute")
+	s.read("c1", seen{status: "paid", paid: 5000})
+	assert.Zero(t, s.order.Disputed)
+	assert.Equal(t, books.Paid, s.charge("c1").State)
+	s.read("c1", seen{status: "med", paid: 5000})
+	s.read("c1", seen{status: "pre_chargedback", paid: 5000})
+	s.read("c1", seen{status: "chargedback", paid: 5000})
+	s.expect("disputed c1", "disputed c1")
+	assert.Equal(t, int64(0), s.order.Left())
+	assert.Contains(t, keys(s.facts), "disputed/t-c1/2/0 BRL 50.00\ndisputed/t-c1/3/5000 BRL -50.00\n")
+}
+
+func TestAReadingThatStaysLowerForADayIsAProblem(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_refunded", paid: 5000, refunded: 1000})
+	s.expect("paid c1", "refunded c1")
+	returned := seen{status: "paid", paid: 5000} // the buyer's bank returned the refund
+	s.read("c1", returned)
+	returned.changed = s.at
+	s.later("c1", 0, returned)
+	s.expect()
+	s.later("c1", 1, returned)
+	s.expect("problem lower/c1/2026-11-02T12:02:00Z")
+	assert.Equal(t, books.Stale, s.later("c1", 2, returned), "raised once")
+	assert.Equal(t, int64(1000), s.order.Refunded, "nothing is unbooked")
+	s.later("c1", 3, seen{status: "partially_refunded", paid: 5000, refunded: 1000, changed: 3})
+	s.later("c1", 4, returned)
+	s.expect() // a day begins again
+}
+
+func TestAPaidTransactionThatIsReadAsUnpaidIsAProblem(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "paid", paid: 5000})
+	assert.Equal(t, books.Stale, s.read("c1", seen{status: "canceled"}))
+	s.later("c1", 2, seen{status: "canceled", changed: 2})
+	s.expect("paid c1", "problem lower/c1/2026-11-02T12:02:00Z")
+	assert.Equal(t, books.Paid, s.charge("c1").State)
+}
+
+func TestPaidWithoutAPaidAmount(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "captured"})
+	assert.True(t, s.charge("c1").Assumed)
+	s.expect("paid c1")
+	s.read("c1", seen{status: "captured", paid: 5000})
+	assert.False(t, s.charge("c1").Assumed)
+	s.read("c1", seen{status: "captured"})
+	assert.False(t, s.charge("c1").Assumed, "a report counts more")
+	s.expect()
+
+	s = newShop(t)
+	s.read("c1", seen{status: "captured"})
+	s.read("c1", seen{status: "captured", paid: 4000})
+	s.expect("paid c1", "problem lower/c1/2026-11-02T12:02:00Z") // at once: it is no late reading
+	s = newShop(t)
+	s.read("c1", seen{status: "captured", paid: 4000})
+	s.read("c1", seen{status: "captured"})
+	s.expect("problem underpaid/c1/4000")
+	s.read("c1", seen{status: "refunded"})
+	assert.Equal(t, int64(4000), s.order.Refunded)
+}
+
+func TestWhatWasPaidWithoutAPaidAmount(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 1})
+	s.read("c1", seen{status: "captured"})
+	assert.Equal(t, int64(1), s.order.Paid, "a report counts more")
+	assert.False(t, s.charge("c1").Assumed)
+	s.read("c1", seen{status: "partially_refunded", refunded: 3000})
+	assert.Equal(t, int64(3000), s.order.Paid, "at least what was refunded")
+	assert.True(t, s.charge("c1").Assumed)
+	s.read("c1", seen{status: "partially_refunded", paid: 3000, refunded: 3000})
+	assert.False(t, s.charge("c1").Assumed)
+
+	s = newShop(t)
+	s.read("c1", seen{status: "paid", paid: spec.MaxSafeAmount})
+	assert.Equal(t, int64(spec.MaxSafeAmount), s.order.Paid)
+}
+
+func TestARefundedTransactionIsRefundedInFull(t *testing.T) {
+	t.Parallel()
+	for _, refunded := range []int64{0, 1000, 5000} {
+		s := newShop(t)
+		s.read("c1", seen{status: "refunded", paid: 5000, refunded: refunded})
+		assert.Equal(t, int64(5000), s.order.Refunded)
+		assert.Equal(t, books.Refunded, s.charge("c1").State)
+	}
+}
+
+// A live gateway reports in amount what it settles.
+func TestTheSettledAmountDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, tx := range []*gateway.Transaction{
+		{ID: "t", Status: "paid", Amount: 4750, BasePrice: 5000, PaidAmount: 5000},
+		{ID: "t", Status: "paid", Amount: 4750, BasePrice: 5000},
+		{ID: "t", Status: "paid", Amount: 4750, PaidAmount: 5000},
+		{ID: "t", Status: "paid", Amount: 5600, PaidAmount: 5600}, // with interest
+	} {
+		s := newShop(t)
+		s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.ApplyTransaction(b, reading(tx, 1)) })
+		s.expect("paid c1")
+		assert.Equal(t, max(tx.PaidAmount, 5000), s.order.Paid)
+		assert.Equal(t, gateway.BRL, s.charge("c1").Currency)
+	}
+}
+
+func TestWhatWaitsForAPaymentIsPending(t *testing.T) {
+	t.Parallel()
+	for _, status := range []gateway.TransactionStatus{"pending", "waiting_payment", "processing", "processed", "authorized", "three_ds_required"} {
+		s := newShop(t)
+		s.read("c1", seen{status: status})
+		assert.Equal(t, books.Pending, s.charge("c1").State, status)
+		s.expect()
+	}
+}
+
+func TestWhatWasMissedIsReportedInOrder(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "in_protest", paid: 5000, refunded: 1000, fee: 50})
+	s.expect("paid c1", "refunded c1", "disputed c1", "problem in_protest/c1/1")
+	assert.False(t, s.charge("c1").Late)
+}
+
+func TestEveryCentCounts(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 4999})
+	s.read("c1", seen{status: "paid", paid: 5000, fee: 1})
+	s.read("c1", seen{status: "partially_refunded", paid: 5000, refunded: 1, fee: 1})
+	s.expect("problem underpaid/c1/4999", "paid c1", "refunded c1")
+	s.read("c1", seen{status: "med", paid: 5000, refunded: 4999, fee: 1})
+	s.expect("refunded c1", "disputed c1")
+	assert.Equal(t, books.Order{Paid: 5000, Fee: 1, Refunded: 4999, Disputed: 1}, money(s.order))
+}
+
+// Without updated_at the amounts, the stage and then the time of the reading decide.
+func TestOrderOfReadingsOfAChargeWithoutTimes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		first, second seen
+		at            int // of the second; the first is in minute 5
+		newer         bool
+	}{
+		"a dispute":                    {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 1, true},
+		"a won dispute":                {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000}, 9, false},
+		"a won dispute, then a refund": {seen{status: "med", paid: 5000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 1, true},
+		"a won dispute, then the rest": {seen{status: "med", paid: 2000}, seen{status: "paid", paid: 5000}, 1, true},
+		"a refund, then a dispute":     {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
+		"only the first has a time":    {seen{status: "paid", paid: 5000, changed: 5}, seen{status: "med", paid: 5000}, 6, true},
+		"only the second has a time":   {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000, changed: 9}, 9, false},
+		"the same stage, later":        {seen{status: "processing"}, seen{status: "authorized"}, 6, true},
+		"the same stage, at once":      {seen{status: "processing"}, seen{status: "authorized"}, 5, true},
+		"the same stage, earlier":      {seen{status: "processing"}, seen{status: "authorized"}, 4, false},
+	} {
+		b := books.Books{Charge: books.Charge{ID: "c1", Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL}}
+		b, _ = books.ApplyTransaction(b, reading(tc.first.transaction("t"), 5))
+		b, result := books.ApplyTransaction(b, reading(tc.second.transaction("t"), tc.at))
+		assert.Equal(t, tc.newer, b.Charge.Status == tc.second.status, name)
+		assert.Equal(t, !tc.newer, result.Outcome == books.Stale, name)
+	}
+}
+
+func TestReadingsThatCannotBeTrueChangeNothing(t *testing.T) {
+	t.Parallel()
+	for name, tx := range map[string]*gateway.Transaction{
+		"paid/nothing was paid":                        {Status: "paid"},
+		"partially_paid/nothing was paid":              {Status: "partially_paid", Amount: 5000},
+		"refused/5000 was paid and 0 refunded":         {Status: "refused", PaidAmount: 5000},
+		"expired/0 was paid and 7 refunded":            {Status: "expired", RefundedAmount: 7},
+		"processed/5000 was paid and 0 refunded":       {Status: "processed", PaidAmount: 5000},
+		"paid/6000 of 5000 was refunded":               {Status: "paid", PaidAmount: 5000, RefundedAmount: 6000},
+		"paid/-1 is no amount":                         {Status: "paid", PaidAmount: -1, Amount: 5000},
+		"pending/-2 is no amount":                      {Status: "pending", Amount: -2},
+		"paid/-3 is no amount":                         {Status: "paid", PaidAmount: 5000, Fee: &gateway.Fee{EstimatedFee: -3}},
+		"paid/9007199254740992 is no amount":           {Status: "paid", PaidAmount: 9007199254740992},
+		"chargedback/9223372036854775807 is no amount": {Status: "chargedback", PaidAmount: 5000, BasePrice: 9223372036854775807},
+	} {
+		s := newShop(t)
+		tx.ID = "t"
+		for range 2 {
+			s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.ApplyTransaction(b, reading(tx, 1)) })
+			assert.Equal(t, books.Unknown, s.charge("c1").State, name)
+			assert.Empty(t, s.facts, name)
+		}
+		s.expect("problem contradiction/c1/" + name)
+	}
+	s := newShop(t)
+	s.read("c1", seen{status: "brand_new", paid: 5000})
+	s.expect("problem unknown_state/c1/brand_new")
+	assert.Empty(t, s.charge("c1").Status)
+	s.read("c1", seen{status: "partially_refunded", paid: 5000})
+	s.expect("paid c1", "problem contradiction/c1/partially_refunded")
+	assert.Equal(t, books.Changed, s.do("c1", func(b books.Books) (books.Books, books.Result) {
+		return books.ApplyTransaction(b, reading(seen{status: "chargedback", paid: 9000, changed: 99}.transaction("another"), 9))
+	}))
+	assert.Equal(t, books.Paid, s.charge("c1").State)
+	s.expect("problem unmatched/c1/another")
+	assert.Equal(t, "t-c1", s.charge("c1").TransactionID)
+}
+
+func TestWhatBecomesOfTheRequest(t *testing.T) {
+	t.Parallel()
+	operation := func(op books.Operation) func(books.Books) (books.Books, books.Result) {
+		return func(b books.Books) (books.Books, books.Result) { return books.ApplyOperation(b, op, "no stock", start) }
+	}
+	for _, tc := range []struct {
+		op       books.Operation
+		state    books.State
+		reported []string
+	}{
+		{books.Waiting, books.New, nil},
+		{books.InDoubt, books.Ambiguous, []string{"problem ambiguous/c1/"}},
+		{books.Applied, books.Pending, nil},
+		{books.Refused, books.Failed, []string{"unpaid c1"}},
+		{books.Abandoned, books.Withdrawn, nil},
+	} {
+		s := newShop(t)
+		assert.Equal(t, books.Changed, s.do("c1", operation(tc.op)))
+		assert.Equal(t, tc.state, s.charge("c1").State)
+		s.expect(tc.reported...)
+		for _, f := range s.facts {
+			assert.Equal(t, books.FromOutcome, f.Source)
+			assert.Equal(t, start, f.At)
+		}
+		assert.Equal(t, books.Unchanged, s.do("c1", operation(tc.op)), "twice")
+		if tc.op == books.Refused {
+			assert.Equal(t, "no stock", s.charge("c1").Reason)
+		}
+		if tc.op != books.Waiting && tc.op != books.InDoubt {
+			assert.Equal(t, books.Unchanged, s.do("c1", operation(books.Sent)), "the outcome is final")
+		} else {
+			s.do("c1", operation(books.Sent))
+			assert.Equal(t, books.Unknown, s.charge("c1").State)
+		}
+		assert.Zero(t, sums(s.facts, gateway.BRL))
+		s.log = nil
+		s.read("c1", seen{status: "paid", paid: 5000})
+		s.expect("paid c1") // the reading counts more
+		assert.Equal(t, books.Paid, s.charge("c1").State)
+	}
+	s := newShop(t)
+	s.read("c1", seen{status: "pending"})
+	s.do("c1", operation(books.Refused))
+	assert.Equal(t, books.Pending, s.charge("c1").State, "the transaction exists")
+	assert.Empty(t, s.charge("c1").Reason)
+	s.expect()
+}
+
+func TestAdoptionBooksWithoutCallbacks(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	tx := seen{status: "partially_refunded", paid: 5000, refunded: 1000}.transaction("t-c1")
+	c := books.Seen("c1", books.FromAdoption, tx)
+	s.charges["c1"] = &c
+	r := reading(tx, 1)
+	r.Source = books.FromEarlier
+	s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.ApplyTransaction(b, r) })
+	s.expect()
+	assert.Equal(t, int64(4000), s.order.Left())
+	s.read("c1", seen{status: "refunded", paid: 5000, refunded: 5000, changed: 5})
+	s.expect("refunded c1")
+}
+
+func TestASaleByLinkRequestsWhatItsBuyerIsAskedToPay(t *testing.T) {
+	t.Parallel()
+	c := books.Seen("l1", books.FromLink, &gateway.Transaction{Amount: 4750, BasePrice: 5000})
+	assert.Equal(t, books.Charge{ID: "l1", Origin: books.FromLink, State: books.New, Requested: 5000, Currency: gateway.BRL}, c)
+	c = books.Seen("l1", books.FromLink, &gateway.Transaction{Amount: 4750, Currency: gateway.MXN})
+	assert.Equal(t, int64(4750), c.Requested)
+	assert.Equal(t, gateway.MXN, c.Currency)
+}
+
+func TestWithoutACurrencyItIsBRL(t *testing.T) {
+	t.Parallel()
+	b, _ := books.ApplyTransaction(books.Books{Order: books.Order{ID: "o"}, Charge: books.Charge{ID: "c"}},
+		reading(&gateway.Transaction{ID: "t", Status: "paid", PaidAmount: 5000}, 1))
+	assert.Equal(t, gateway.BRL, b.Charge.Currency)
+	assert.Equal(t, gateway.BRL, b.Order.Currency)
+	assert.Equal(t, "c", b.Order.SettledBy)
+}
+
+func TestFactsSayWhenTheyHappened(t *testing.T) {
+	t.Parallel()
+	tx := seen{status: "partially_refunded", paid: 5000, refunded: 1000, fee: 50, changed: 9}.transaction("t")
+	tx.PaidAt = gateway.TimestampOf(minute(3))
+	_, result := books.ApplyTransaction(books.Books{Charge: chargeOf(tx)}, reading(tx, 20))
+	var times []time.Time
+	for _, f := range result.Facts {
+		times = append(times, f.At)
+		assert.Equal(t, books.FromWebhook, f.Source)
+	}
+	assert.Equal(t, []time.Time{minute(3), minute(3), minute(9), minute(9), minute(9)}, times)
+	tx.UpdatedAt, tx.PaidAt = gateway.Timestamp{}, gateway.Timestamp{}
+	_, result = books.ApplyTransaction(books.Books{Charge: chargeOf(tx)}, reading(tx, 20))
+	assert.Equal(t, minute(20), result.Facts[0].At, "without times of the gateway")
+}

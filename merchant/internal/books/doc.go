@@ -1,0 +1,68 @@
+// Package books decides what the merchant's records and books say after the
+// gateway's API returned a resource. It has no database, no network and no clock:
+// the caller loads the records under the lock of their order, calls one function,
+// and stores what it returns in the same transaction.
+//
+// # Readings
+//
+// Books are made of readings, never of intentions. A [Reading] is a resource as the
+// gateway's API returned it, whichever source asked for it: the response to a create,
+// a webhook that was read back, a comparison, a person. [ApplyTransaction],
+// [ApplyTransfer] and [ApplySubscription] take one each. What the merchant asked for,
+// and what became of the request, changes states ([ApplyOperation], [ApplyRefund],
+// [ApplyPayoutOperation], [ApplySubscriptionOperation]), but no sum.
+//
+// # Facts
+//
+// A [Fact] is one row that is never changed or deleted. A fact with an amount is an
+// entry: the sums of an order equal those of its entries, in the order's currency. A
+// fact with a callback is reported to the merchant once. Each fact has a key that is
+// unique among all facts, so a fact that two processes make is stored once.
+//
+//	paid/<transaction>/<total>            +, when the total that was paid rises
+//	fee/<transaction>                     −, once
+//	refunded/<transaction>/<total>        −, when the total that went back rises
+//	disputed/<transaction>/<n>/<total>    − or +, the n-th change of what is disputed
+//	paid_out/<payout>/<n>                 −, a payout exists; +, it was returned
+//	settled/<order>                       the order is paid in full, for the first time
+//	paid_again/<transaction>/<total>      a payment that the order did not need
+//	unpaid/<charge>                       a charge ended without payment
+//	refund/<refund>                       the transaction shows a refund of the merchant's
+//	refund_rejected/<refund>              a refund will not be made
+//	returned/<transaction>/<total>        someone else refunded, up to this total
+//	payout/<payout>/<state>/<n>           a payout ended, after n entries
+//	period/<transaction>                  a charge of a subscription was paid
+//	payment_failed/<transaction>          a charge of a subscription was not paid
+//	charged_back/<transaction>            a charge of a subscription was charged back
+//	past_due/<subscription>/<period end>  and ended/<subscription>
+//
+// # Order of readings
+//
+// Readings may arrive late, twice and in any order, because several sources read the
+// same resource. What was paid and what went back only grows, so the largest report is
+// booked. The state is that of the newest reading: by the gateway's updated_at or, if
+// that does not tell, by the amounts and the position of the state in the life of a
+// transaction. So every order of the readings of a possible history ends in the same
+// books. Three marks depend on the order, because they say what was reported:
+// Charge.Late, the charge that settled the order (the first one that was applied), and
+// how often a dispute was reported.
+//
+// An older reading is [Stale] and changes no state. A reading that reports less than
+// what is booked never takes anything out of the books. If it is not older and such
+// readings continue for a day, the result has a [Problem].
+//
+// # Statuses
+//
+// [ApplyTransaction] knows what a status means from one table (status.go), which tests
+// compare with the statuses of the interface and with package webhook. A status that
+// is not in the table changes nothing but raises a Problem. So does a reading that
+// contradicts itself, such as a refused transaction with a paid amount.
+//
+// # Amounts
+//
+// Amounts are in cents. What the buyer paid is paid_amount. If that is 0 in a paid
+// transaction, it is base_price or amount, as [gateway.Transaction.Charged] says, and
+// Charge.Assumed is set. Only Paid ≥ Requested in the same currency decides whether a
+// charge is paid in full: the amount of a transaction may include interest, or be what
+// the gateway settles.
+package books

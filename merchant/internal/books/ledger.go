@@ -1,0 +1,97 @@
+package books
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+)
+
+// Books are the records that a reading of a transaction, or the outcome of a request
+// about it, can change: what the caller loads under the lock of the order. Refunds are
+// those of the charge, the oldest first. Each must be marked as [Sent] before its
+// request is sent, as the outbox does, or its effect is taken for someone else's.
+type Books struct {
+	Order   Order
+	Charge  Charge
+	Refunds []Refund
+}
+
+// ledger collects what one call changes.
+type ledger struct {
+	order    *Order
+	record   string // the ID of the record that facts and problems are about
+	currency gateway.Currency
+	source   Source
+	at       time.Time
+	Result
+}
+
+// fact adds a fact about the ledger's record.
+func (l *ledger) fact(kind Kind, key string, callback Callback) *Fact {
+	if l.source == FromEarlier {
+		callback = None
+	}
+	l.Outcome = Changed
+	l.Facts = append(l.Facts, Fact{Key: key, Kind: kind, Order: l.order.ID, Record: l.record, At: l.at, Source: l.source, Callback: callback})
+	return &l.Facts[len(l.Facts)-1]
+}
+
+// entry books an amount, signed as it changes Order.Net. sum is the order's sum of such
+// entries: only what was paid counts upwards.
+func (l *ledger) entry(kind Kind, sum *int64, key string, amount int64, callback Callback) {
+	f := l.fact(kind, key, callback)
+	f.Amount, f.Currency = amount, l.currency
+	l.order.Currency = cmp.Or(l.order.Currency, l.currency)
+	switch {
+	case l.order.Currency != l.currency: // sums are in one currency
+	case kind == EntryPaid:
+		*sum += amount
+	default:
+		*sum -= amount
+	}
+}
+
+// problem raises a problem about the record, unless the list says that it was raised
+// before. detail distinguishes it from others of its kind.
+func (l *ledger) problem(reported *[]string, kind ProblemKind, detail, format string, args ...any) {
+	key := string(kind) + "/" + l.record + "/" + detail
+	if once(reported, key) {
+		l.Outcome = Changed
+		l.Problems = append(l.Problems, Problem{Key: key, Kind: kind, Record: l.record, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// cents writes an amount in a key.
+func cents(n int64) string { return strconv.FormatInt(n, 10) }
+
+// key joins the parts of a key.
+func key(kind Kind, parts ...string) string { return string(kind) + "/" + strings.Join(parts, "/") }
+
+// patience is how long readings may report less than is booked before a person must
+// look: by then it is no reading that was overtaken by another one.
+const patience = 24 * time.Hour
+
+// judge notes whether a reading at a time reports less than is booked, and returns
+// since when such readings have continued if that is too long.
+func judge(lower bool, at time.Time, readAt, since *time.Time) (tooLong bool) {
+	switch {
+	case !lower && !at.Before(*readAt):
+		*readAt, *since = at, time.Time{}
+	case lower && at.After(*readAt) && since.IsZero():
+		*since = at
+	}
+	return lower && !since.IsZero() && at.Sub(*since) >= patience
+}
+
+// order compares a reading with the one that gave a record its state, by the gateway's
+// time of the last change. It returns 0 if that does not tell.
+func order(reading, record time.Time) int {
+	if reading.IsZero() || record.IsZero() {
+		return 0
+	}
+	return reading.Compare(record)
+}

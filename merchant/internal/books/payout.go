@@ -1,0 +1,171 @@
+package books
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
+)
+
+// paying is one change of a payout.
+type paying struct {
+	Order  Order
+	Payout Payout
+	ledger
+}
+
+// payout starts a change of a payout.
+func payout(o Order, p Payout, source Source, at time.Time) *paying {
+	c := &paying{Order: o, Payout: p}
+	c.ledger = ledger{order: &c.Order, record: p.ID, currency: gateway.BRL, source: source, at: at}
+	return c
+}
+
+// ApplyTransfer books what a reading of the payout's transfer shows. A transfer takes
+// its amount, which contains its fee, from the balance as soon as it exists, and brings
+// it back if it fails or is canceled.
+func ApplyTransfer(o Order, p Payout, r Reading[gateway.Transfer]) (Order, Payout, Result) {
+	t := r.Resource
+	c := payout(o, p, r.Source, lastChange(t.UpdatedAt, r.At))
+	row := transferRowOf(t.Status)
+	if !c.readable(t, row) {
+		return c.Order, c.Payout, c.Result
+	}
+	stale := !c.follows(t, row, r.At)
+	if judge(stale && t.Status != p.Status, r.At, &c.Payout.ReadAt, &c.Payout.LowerSince) {
+		c.problem(&c.Payout.Reported, IsLower, c.Payout.LowerSince.UTC().Format(time.RFC3339), "transfer %s is %s, but was %s", t.ID, t.Status, p.Status)
+	}
+	if !stale {
+		c.follow(t, row)
+	}
+	switch {
+	case c.Payout.Status != p.Status:
+		c.Outcome = Changed
+	case stale && t.Status != p.Status && c.Outcome == Unchanged:
+		c.Outcome = Stale
+	}
+	return c.Order, c.Payout, c.Result
+}
+
+// ApplyPayoutOperation stores what became of the request that creates the transfer. A
+// reading of the transfer counts more. reason says why it was refused. A final outcome
+// is not replaced.
+func ApplyPayoutOperation(o Order, p Payout, op Operation, reason string, at time.Time) (Order, Payout, Result) {
+	c := payout(o, p, FromOutcome, at)
+	if p.Operation.ended() || op == p.Operation {
+		return o, p, c.Result
+	}
+	c.Payout.Operation, c.Outcome = op, Changed
+	switch {
+	case p.Status != "":
+	case op == InDoubt:
+		c.problem(&c.Payout.Reported, IsAmbiguous, "", "it is not known whether payout %s was made", p.ID)
+	case op == Refused:
+		c.Payout.Reason = reason
+	}
+	c.report()
+	return c.Order, c.Payout, c.Result
+}
+
+// readable reports whether the reading can be booked, and raises a problem if not.
+func (c *paying) readable(t *gateway.Transfer, row *transferRow) bool {
+	p := &c.Payout
+	if p.TransferID != "" && !strings.EqualFold(p.TransferID, t.ID) {
+		c.problem(&p.Reported, IsUnmatched, t.ID, "payout %s is transfer %s, not %s", p.ID, p.TransferID, t.ID)
+		return false
+	}
+	p.TransferID = cmp.Or(p.TransferID, t.ID)
+	if row == nil || row.vague {
+		c.problem(&p.Reported, IsUnknownState, string(t.Status), "transfer %s has the status %q", t.ID, t.Status)
+	}
+	if row == nil {
+		return false
+	}
+	var contradiction string
+	switch {
+	case t.Amount <= 0 || t.Amount > spec.MaxSafeAmount:
+		contradiction = fmt.Sprintf("%d is no amount", t.Amount)
+	case p.Amount != 0 && p.Amount != t.Amount:
+		contradiction = fmt.Sprintf("its amount is %d, but was %d", t.Amount, p.Amount)
+	default:
+		return true
+	}
+	c.problem(&p.Reported, IsContradicted, contradiction, "transfer %s, %s: %s", t.ID, t.Status, contradiction)
+	return false
+}
+
+// follows reports whether the reading is newer than what gave the payout its status.
+func (c *paying) follows(t *gateway.Transfer, row *transferRow, at time.Time) bool {
+	p := &c.Payout
+	known := transferRowOf(p.Status)
+	switch o := order(t.UpdatedAt.Time, p.UpdatedAt); {
+	case known == nil, o > 0:
+		return true
+	case o < 0:
+		return false
+	case row.stage > known.stage:
+		return true
+	case row.stage < known.stage:
+		return false
+	default: // of two different ends neither is later
+		return !at.Before(p.ReadAt) && row.state == Pending
+	}
+}
+
+// follow takes over the state of the reading and books the difference.
+func (c *paying) follow(t *gateway.Transfer, row *transferRow) {
+	p := &c.Payout
+	if before := transferRowOf(p.Status); before != nil && before.state != Pending && before.state != row.state {
+		c.problem(&p.Reported, IsReversed, strconv.Itoa(p.Moves), "payout %s was %s, and is %s now", p.ID, before.state, row.state)
+	}
+	p.Status, p.Fee, p.Reason = t.Status, t.Fee, ""
+	if row.state == Failed || row.state == Canceled {
+		p.Reason = string(t.Status)
+	}
+	if !t.UpdatedAt.IsZero() {
+		p.UpdatedAt = t.UpdatedAt.Time
+	}
+	if !t.TransferredAt.IsZero() {
+		p.PaidAt = t.TransferredAt.Time
+	}
+	if p.Amount == 0 && p.Requested != 0 && p.Requested != t.Amount {
+		c.problem(&p.Reported, IsContradicted, "amount", "transfer %s pays %d, but payout %s is for %d", t.ID, t.Amount, p.ID, p.Requested)
+	}
+	p.Amount = t.Amount
+	out := int64(0)
+	if row.out {
+		out = t.Amount
+	}
+	if delta := out - p.Out; delta != 0 {
+		p.Out = out
+		p.Moves++
+		c.entry(EntryPaidOut, &c.order.PaidOut, key(EntryPaidOut, p.ID, strconv.Itoa(p.Moves)), -delta, None)
+	}
+	c.report()
+}
+
+// report sets the state and reports the end of the payout.
+func (c *paying) report() {
+	p := &c.Payout
+	p.State = p.state()
+	switch p.State {
+	case Paid, Failed, Canceled, Rejected:
+		if k := key(PayoutEnded, p.ID, string(p.State), strconv.Itoa(p.Moves)); once(&p.Reported, k) {
+			c.fact(PayoutEnded, k, OnPayout)
+		}
+	default: // not over
+	}
+}
+
+// state returns the state of the payout: that of the last reading or, without one, that
+// of the operation.
+func (p *Payout) state() State {
+	if row := transferRowOf(p.Status); row != nil {
+		return row.state
+	}
+	return p.Operation.state(Pending, Rejected)
+}
