@@ -20,8 +20,7 @@ type Query struct {
 
 // List returns operations in the order in which they were inserted.
 func (o *Outbox[TX]) List(ctx context.Context, q Query) ([]*Entry, error) {
-	c := o.store.driver.Conn()
-	if err := o.store.open(ctx, c); err != nil {
+	if err := o.store.open(ctx, o.store.driver.Conn()); err != nil {
 		return nil, err
 	}
 	where, args := `account = ? AND id > ?`, []any{o.store.account.Name, q.After}
@@ -40,34 +39,38 @@ func (o *Outbox[TX]) List(ctx context.Context, q Query) ([]*Entry, error) {
 	if limit <= 0 {
 		limit = 100
 	}
-	var list []*Entry
-	err := c.Query(ctx, o.store.sql(`SELECT {columns} FROM {t} WHERE `+where+` ORDER BY id LIMIT ?`), append(args, limit), func(row Scanner) error {
+	return readAll(ctx, o.store, `SELECT {columns} FROM {t} WHERE `+where+` ORDER BY id LIMIT ?`, append(args, limit), func(row Scanner) (*Entry, error) {
 		r, err := scan(row)
-		if err == nil {
-			list = append(list, &r.Entry)
+		if err != nil {
+			return nil, err
 		}
-		return err
+		return &r.Entry, nil
 	})
-	return list, wrap(err)
 }
 
 // Counts returns how many operations of the account are in each state except
 // [Done]. Alert on [Ambiguous] and [Dead].
 func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
-	c := o.store.driver.Conn()
-	if err := o.store.open(ctx, c); err != nil {
+	if err := o.store.open(ctx, o.store.driver.Conn()); err != nil {
+		return nil, err
+	}
+	type count struct {
+		state string
+		n     int64
+	}
+	list, err := readAll(ctx, o.store, `SELECT state, COUNT(*) FROM {t} WHERE state <> 'done' AND account = ? GROUP BY state`, []any{o.store.account.Name},
+		func(row Scanner) (c count, err error) {
+			err = row.Scan(&c.state, &c.n)
+			return c, err
+		})
+	if err != nil {
 		return nil, err
 	}
 	counts := make(map[State]int64)
-	err := c.Query(ctx, o.store.sql(`SELECT state, COUNT(*) FROM {t} WHERE state <> 'done' AND account = ? GROUP BY state`),
-		[]any{o.store.account.Name}, func(row Scanner) error {
-			var state string
-			var n int64
-			err := row.Scan(&state, &n)
-			counts[State(state)] = n
-			return err
-		})
-	return counts, wrap(err)
+	for _, c := range list {
+		counts[State(c.state)] = c.n
+	}
+	return counts, nil
 }
 
 // CancelTx cancels an operation in your transaction. Its handler does not run.
@@ -213,9 +216,13 @@ func (o *Outbox[TX]) find(ctx context.Context, id int64, state State) (*record, 
 	if err := o.store.open(ctx, c); err != nil {
 		return nil, err
 	}
-	r, err := o.store.record(ctx, c, `SELECT {columns} FROM {t} WHERE id = ? AND account = ? AND state = ?`,
-		[]any{id, o.store.account.Name, string(state)})
-	if err == nil && r == nil {
+	var r *record
+	found, err := o.store.read(ctx, `SELECT {columns} FROM {t} WHERE id = ? AND account = ? AND state = ?`,
+		[]any{id, o.store.account.Name, string(state)}, func(row Scanner) (err error) {
+			r, err = scan(row)
+			return err
+		})
+	if err == nil && !found {
 		return nil, o.wrongState(ctx, c, id)
 	}
 	return r, wrap(err)

@@ -182,19 +182,13 @@ type dueOperation struct {
 }
 
 // due returns operations that are due within a time, the first ones first.
-func (s *store[TX]) due(ctx context.Context, limit int, within time.Duration) (found []dueOperation, err error) {
-	err = s.try(ctx, func() error {
-		found = found[:0]
-		return s.driver.Conn().Query(ctx, s.sql(`SELECT id, due_at - {now} FROM {t} AS o WHERE account = ? AND {open} AND due_at <= {now} + ?
-			AND (lease_until IS NULL OR lease_until < {now}) AND NOT EXISTS (SELECT 1 {rivals}) ORDER BY due_at LIMIT ?`),
-			[]any{s.account.Name, ms(within), limit}, func(row Scanner) error {
-				var d dueOperation
-				var wait int64
-				err := row.Scan(&d.id, &wait)
-				d.wait = fromMS(wait)
-				found = append(found, d)
-				return err
-			})
-	})
-	return found, wrap(err)
+func (s *store[TX]) due(ctx context.Context, limit int, within time.Duration) ([]dueOperation, error) {
+	return readAll(ctx, s, `SELECT id, due_at - {now} FROM {t} AS o WHERE account = ? AND {open} AND due_at <= {now} + ?
+		AND (lease_until IS NULL OR lease_until < {now}) AND NOT EXISTS (SELECT 1 {rivals}) ORDER BY due_at LIMIT ?`,
+		[]any{s.account.Name, ms(within), limit}, func(row Scanner) (d dueOperation, err error) {
+			var wait int64
+			err = row.Scan(&d.id, &wait)
+			d.wait = fromMS(wait)
+			return d, err
+		})
 }

@@ -84,6 +84,29 @@ func (s *store[TX]) first(ctx context.Context, c Conn, query string, args []any,
 	return found, err
 }
 
+// read is first in a transaction of its own. If the session's default isolation is
+// serializable, even a single SELECT may conflict with other sessions.
+func (s *store[TX]) read(ctx context.Context, query string, args []any, scan func(Scanner) error) (found bool, err error) {
+	err = s.try(ctx, func() error {
+		found, err = s.first(ctx, s.driver.Conn(), query, args, scan)
+		return err
+	})
+	return found, err
+}
+
+// readAll reads all rows of a query's result, in a transaction of its own.
+func readAll[T, TX any](ctx context.Context, s *store[TX], query string, args []any, scan func(Scanner) (T, error)) (list []T, err error) {
+	err = s.try(ctx, func() error {
+		list = nil
+		return s.driver.Conn().Query(ctx, s.sql(query), args, func(row Scanner) error {
+			one, err := scan(row)
+			list = append(list, one)
+			return err
+		})
+	})
+	return list, wrap(err)
+}
+
 // into returns a scan for [store.first].
 func into(columns ...any) func(Scanner) error {
 	return func(row Scanner) error { return row.Scan(columns...) }
@@ -280,7 +303,7 @@ func (s *store[TX]) claim(ctx context.Context, id int64, lease time.Duration) (r
 func (s *store[TX]) until(ctx context.Context, id int64) (time.Duration, error) {
 	var wait int64
 	var behind *int64
-	found, err := s.first(ctx, s.driver.Conn(), `SELECT CASE WHEN COALESCE(lease_until, 0) > due_at THEN lease_until ELSE due_at END - {now},
+	found, err := s.read(ctx, `SELECT CASE WHEN COALESCE(lease_until, 0) > due_at THEN lease_until ELSE due_at END - {now},
 		(SELECT CASE WHEN e.state = 'ambiguous' THEN ? WHEN e.lease_until > {now} THEN 0 ELSE e.due_at - {now} END
 			{rivals} ORDER BY CASE e.state WHEN 'waiting' THEN 1 ELSE 0 END, e.id LIMIT 1)
 		FROM {t} AS o WHERE id = ? AND account = ? AND {open}`, []any{ms(time.Hour), id, s.account.Name}, into(&wait, &behind))
@@ -383,7 +406,7 @@ func (s *store[TX]) done(ctx context.Context, r *record, handle func(TX) error) 
 // leastRefunded returns the highest refunded_amount of a resource after
 // operations of this outbox.
 func (s *store[TX]) leastRefunded(ctx context.Context, resource string) (amount int64, err error) {
-	_, err = s.first(ctx, s.driver.Conn(), `SELECT COALESCE(MAX(refunded), 0) FROM {t} WHERE account = ? AND resource = ?`,
+	_, err = s.read(ctx, `SELECT COALESCE(MAX(refunded), 0) FROM {t} WHERE account = ? AND resource = ?`,
 		[]any{s.account.Name, resource}, into(&amount))
 	return amount, wrap(err)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
@@ -16,7 +17,8 @@ func TestEveryKindOfOperationIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, e engine) {
 		t.Helper()
-		w := open(t, e, nil)
+		// Long: time on a busy machine does not count as a lost response.
+		w := open(t, e, func(c *operations.Config) { c.SendTimeout, c.SettleAfter = 30*time.Second, time.Minute })
 		w.start(w.outbox)
 		charge := w.paid(1000)
 		client := w.client()

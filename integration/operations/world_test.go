@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
@@ -105,10 +106,14 @@ func (w *world) start(outboxes ...outbox) (stop func()) {
 	return stop
 }
 
-// add inserts operations in one transaction.
+// add inserts operations in one transaction, and repeats it after a conflict, as a
+// merchant must whose default isolation is serializable.
 func (w *world) add(ops ...operations.Operation) []*operations.Entry {
 	w.Helper()
 	entries, err := w.outbox.insert(w.Context(), ops, nil)
+	for try := 0; try < 20 && sqldb.IsConflict(err); try++ {
+		entries, err = w.outbox.insert(w.Context(), ops, nil)
+	}
 	require.NoError(w, err)
 	return entries
 }
