@@ -46,7 +46,7 @@ func (r *returns) accept(ctx context.Context, id, transactionID string, cents in
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback()
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
 	_, err = tx.ExecContext(ctx, `INSERT INTO returns (id, transaction_id, cents, state) VALUES (?, ?, ?, 'refunding')`, id, transactionID, cents)
 	if err != nil {
 		return err

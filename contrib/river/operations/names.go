@@ -7,36 +7,56 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Operation and the other types are those of package
-// github.com/gateway-go/gateway/operations.
+// These types are those of package github.com/gateway-go/gateway/operations.
+
 type (
+	// Operation is operations.Operation.
 	Operation = operations.Operation
-	Entry     = operations.Entry
-	Note      = operations.Note
-	State     = operations.State
-
-	CreateTransaction  = operations.CreateTransaction
-	Refund             = operations.Refund
-	CreateTransfer     = operations.CreateTransfer
-	CancelTransfer     = operations.CancelTransfer
+	// Entry is operations.Entry.
+	Entry = operations.Entry
+	// Note is operations.Note.
+	Note = operations.Note
+	// State is operations.State.
+	State = operations.State
+	// CreateTransaction is operations.CreateTransaction.
+	CreateTransaction = operations.CreateTransaction
+	// Refund is operations.Refund.
+	Refund = operations.Refund
+	// CreateTransfer is operations.CreateTransfer.
+	CreateTransfer = operations.CreateTransfer
+	// CancelTransfer is operations.CancelTransfer.
+	CancelTransfer = operations.CancelTransfer
+	// CreateSubscription is operations.CreateSubscription.
 	CreateSubscription = operations.CreateSubscription
+	// UpdateSubscription is operations.UpdateSubscription.
 	UpdateSubscription = operations.UpdateSubscription
+	// CancelSubscription is operations.CancelSubscription.
 	CancelSubscription = operations.CancelSubscription
-
-	TransactionResult        = operations.TransactionResult
-	RefundResult             = operations.RefundResult
-	TransferResult           = operations.TransferResult
-	CancelTransferResult     = operations.CancelTransferResult
-	SubscriptionResult       = operations.SubscriptionResult
+	// TransactionResult is operations.TransactionResult.
+	TransactionResult = operations.TransactionResult
+	// RefundResult is operations.RefundResult.
+	RefundResult = operations.RefundResult
+	// TransferResult is operations.TransferResult.
+	TransferResult = operations.TransferResult
+	// CancelTransferResult is operations.CancelTransferResult.
+	CancelTransferResult = operations.CancelTransferResult
+	// SubscriptionResult is operations.SubscriptionResult.
+	SubscriptionResult = operations.SubscriptionResult
+	// UpdateSubscriptionResult is operations.UpdateSubscriptionResult.
 	UpdateSubscriptionResult = operations.UpdateSubscriptionResult
+	// CancelSubscriptionResult is operations.CancelSubscriptionResult.
 	CancelSubscriptionResult = operations.CancelSubscriptionResult
-	RejectedError            = operations.RejectedError
-
-	Query      = operations.Query
-	Decision   = operations.Decision
+	// RejectedError is operations.RejectedError.
+	RejectedError = operations.RejectedError
+	// Query is operations.Query.
+	Query = operations.Query
+	// Decision is operations.Decision.
+	Decision = operations.Decision
+	// Resolution is operations.Resolution.
 	Resolution = operations.Resolution
-
-	Event       = operations.Event
+	// Event is operations.Event.
+	Event = operations.Event
+	// Observation is operations.Observation.
 	Observation = operations.Observation
 )
 
