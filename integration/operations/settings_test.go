@@ -2,8 +2,11 @@ package operations_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
 	"database/sql"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -329,4 +332,52 @@ func TestRunSurvivesFailuresOfTheDatabase(t *testing.T) {
 		w.add(operations.CreateTransaction(order("order-1", 500)))
 		w.reaches("order-1", operations.Done)
 	}, onPostgres, onSQLite)
+}
+
+// Behind a pooler in transaction mode, prepared statements are lost: Migrate says what
+// to set, and with that the outbox works.
+func TestPreparedStatementsBehindPgBouncerAreRefused(t *testing.T) {
+	t.Parallel()
+	url := os.Getenv("PGBOUNCER_URL")
+	if url == "" {
+		t.Skip("PGBOUNCER_URL is not set: integration/run starts PgBouncer")
+	}
+	gw := mockserver.Run(t)
+	open := func(name string) *operations.Outbox[*sql.Tx] {
+		db, err := sql.Open("pgx", name)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		client := gw.Client(gateway.WithAccount("a" + strings.ToLower(rand.Text()[:16])))
+		o, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Logger: quiet})
+		require.NoError(t, err)
+		return o
+	}
+	var refused error
+	for range 20 { // one call finds it unless no two clients of the pooler meet
+		if refused = open(url).Migrate(t.Context()); refused != nil {
+			break
+		}
+	}
+	require.ErrorContains(t, refused, "add default_query_exec_mode=exec")
+	o := open(url + "&default_query_exec_mode=exec")
+	require.NoError(t, o.Migrate(t.Context()))
+	done := make(chan error, 1)
+	operations.OnResult(o, func(_ context.Context, _ *sql.Tx, r operations.TransactionResult) error {
+		done <- r.Err
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	db, err := sql.Open("pgx", url+"&default_query_exec_mode=exec")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = o.InsertTx(t.Context(), tx, operations.CreateTransaction(order("order-1", 500)))
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+	require.NoError(t, <-done)
+	cancel()
+	require.NoError(t, <-ended)
 }
