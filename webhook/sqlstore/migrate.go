@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // schemaVersion is the version of the table. Version 1 had no metadata row,
@@ -171,37 +173,26 @@ func (s *Store) checkPragmas(ctx context.Context) error {
 	if !found {
 		schema = "main"
 	}
-	var file, journal string
-	var timeout, synchronous int
-	err := s.db.QueryRowContext(ctx, "SELECT COALESCE((SELECT file FROM pragma_database_list WHERE name = ?), '')", schema).Scan(&file)
-	if err != nil || file == "" {
+	p, err := sqldb.ReadPragmas(ctx, s.db, schema)
+	if err != nil || p.File == "" {
 		return err
 	}
-	if err := s.db.QueryRowContext(ctx, "PRAGMA "+schema+".journal_mode").Scan(&journal); err != nil {
-		return err
-	}
-	if err := s.db.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
-		return err
-	}
-	if err := s.db.QueryRowContext(ctx, "PRAGMA "+schema+".synchronous").Scan(&synchronous); err != nil {
-		return err
-	}
-	if synchronous == 0 {
+	if p.Synchronous == 0 {
 		return errors.New("sqlstore: SQLite is opened with synchronous OFF, which loses acknowledged events if the machine stops: " +
 			`set the pragma synchronous to FULL for every connection: with modernc.org/sqlite, add "&_pragma=synchronous(FULL)" to the DSN`)
 	}
-	if journal == "wal" && timeout > 0 {
+	if p.Journal == "wal" && p.BusyTimeout > 0 {
 		return nil
 	}
 	return fmt.Errorf("sqlstore: SQLite is opened with journal_mode %s and busy_timeout %d, which lets processes block each other; "+
 		`set both pragmas for every connection: with modernc.org/sqlite, open "file:events.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)"`,
-		journal, timeout)
+		p.Journal, p.BusyTimeout)
 }
 
 // adviceOn returns advice for a role that lacks privileges, "" for other
 // errors.
 func adviceOn(err error) string {
-	if sqlState(err) == "42501" {
+	if sqldb.State(err) == "42501" {
 		return "; run Migrate once as the owner of its schema"
 	}
 	return ""

@@ -2,69 +2,21 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"sync"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
-// idle keeps the connections of a busy pool open. By default [sql.DB] keeps
-// two idle ones and closes the others, so a receiver whose workers and
-// deliveries need more than two at a time opens a new one for almost every
-// statement. That costs PostgreSQL more than the statements.
-type idle struct {
-	mu     sync.Mutex
-	kept   bool  // the pool has had idle connections, so its limit is not 0
-	closed int64 // MaxIdleClosed at the start of the window
-	window time.Time
-}
-
-const (
-	// fewClosed connections closed within churnWindow mean that the pool's
-	// limit is too low. After a burst, that many are closed only once.
-	fewClosed   = 4
-	churnWindow = time.Second
-
-	// The bounds of the limit that the store sets. It is also at most the
-	// pool's own limit of open connections.
-	fewestIdle, mostIdle = 16, 64
-)
-
-// raise returns the new limit of idle connections, 0 to leave it.
-func (p *idle) raise(now time.Time, stats sql.DBStats) (limit int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kept = p.kept || stats.Idle > 0
-	fresh := now.Sub(p.window) < churnWindow
-	churns := stats.MaxIdleClosed-p.closed >= fewClosed
-	if fresh && !churns {
-		return 0
-	}
-	p.window, p.closed = now, stats.MaxIdleClosed
-	// A pool that never has idle connections lends those of another pool, or its
-	// owner wants none. A pool closes a connection only while its limit of
-	// others are open, so this never lowers a limit.
-	if !fresh || !p.kept || stats.OpenConnections >= mostIdle {
-		return 0
-	}
-	return min(max(fewestIdle, 2*stats.OpenConnections), mostIdle)
-}
-
-// keepConnections raises the pool's limit of idle connections if it closes
-// connections that are needed again at once.
+// keepConnections raises the pool's limit of idle connections if it is too low.
 func (s *Store) keepConnections(ctx context.Context) {
-	limit := s.shared.idle.raise(time.Now(), s.db.Stats())
-	if limit == 0 {
+	limit, first := s.shared.idle.Keep(s.db)
+	if !first {
 		return
 	}
-	s.db.SetMaxIdleConns(limit)
-	s.shared.warned.Do(func() {
-		s.logger.WarnContext(ctx, "sqlstore: the pool kept too few idle connections and opened new ones all the time; the store raised the limit. "+
-			"Set it where you open the database, to the receiver's Workers + 4 or more", slog.String("call", fmt.Sprintf("db.SetMaxIdleConns(%d)", limit)))
-	})
+	s.logger.WarnContext(ctx, "sqlstore: the pool kept too few idle connections and opened new ones all the time; the store raised the limit. "+
+		"Set it where you open the database, to the receiver's Workers + 4 or more", slog.String("call", fmt.Sprintf("db.SetMaxIdleConns(%d)", limit)))
 }
 
 const (
@@ -100,110 +52,22 @@ func (s *Store) place(ctx context.Context) (leave func()) {
 	return func() {}
 }
 
-// errPooler is the advice for a connection pooler that gives each transaction
-// another session.
-var errPooler = errors.New("a connection pooler in transaction mode (PgBouncer) shares sessions between clients, so prepared statements are lost or " +
-	"mixed up: with pgx, add default_query_exec_mode=exec to the connection string; with lib/pq, add binary_parameters=yes")
-
-// pooled adds errPooler to an error that a pooler in transaction mode
-// causes: a prepared statement is missing, exists already, or is another
-// client's.
-func pooled(err error) error {
-	switch sqlState(err) {
-	case "26000", "42P05":
-	case "08P01":
-		if !strings.Contains(err.Error(), "bind message") {
-			return err
-		}
-	default:
-		return err
-	}
-	return fmt.Errorf("sqlstore: %w: %w", errPooler, err)
-}
-
-const (
-	poolerTimeout = 2 * time.Second
-	poolerRounds  = 5
-	poolerRepeats = 200
-)
-
-// checkPooler returns an error if the driver's prepared statements don't
-// survive a pooler in transaction mode. It needs two connections, and finds
-// nothing wrong if it does not get them in time: the errors of later
-// statements have the same advice.
+// checkPooler returns an error if a connection pooler breaks the driver's prepared
+// statements.
 func (s *Store) checkPooler(ctx context.Context) error {
-	if s.dialect != Postgres || s.db.Stats().MaxOpenConnections == 1 {
+	if s.dialect != Postgres {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, poolerTimeout)
-	defer cancel()
-	a, err := s.db.Conn(ctx)
-	if err != nil {
-		return nil // the migration reports it
-	}
-	defer func() { _ = a.Close() }()
-	b, err := s.db.Conn(ctx)
-	if err != nil {
-		return nil // the migration reports it
-	}
-	defer func() { _ = b.Close() }()
-	swapped := false
-	for round := range poolerRounds {
-		moved, err := moves(ctx, a, b, round)
-		if err != nil {
-			return onlyPooled(err)
-		}
-		swapped = swapped || moved
-	}
-	if !swapped {
-		return nil
-	}
-	// The sessions move. A driver that prepares and executes in two steps fails
-	// only if another client prepares a statement in between, and only if that
-	// one has other parameters.
-	failed := make(chan error, 2)
-	go func() { failed <- repeat(ctx, a, "SELECT CAST($1 AS BIGINT)", int64(1)) }()
-	go func() {
-		failed <- repeat(ctx, b, "SELECT CAST($1 AS BIGINT) + CAST($2 AS BIGINT) + CAST($3 AS BIGINT)", int64(1), int64(2), int64(3))
-	}()
-	return onlyPooled(errors.Join(<-failed, <-failed))
-}
-
-// onlyPooled returns err if a pooler caused it.
-func onlyPooled(err error) error {
-	if advised := pooled(err); errors.Is(advised, errPooler) {
-		return advised
+	if err := sqldb.CheckPooler(ctx, s.db); err != nil {
+		return fmt.Errorf("sqlstore: %w", err)
 	}
 	return nil
 }
 
-// moves reports whether a connection gets another session while b's
-// transaction occupies one. Each round has a statement of its own, which the
-// driver has not prepared yet.
-func moves(ctx context.Context, a, b *sql.Conn, round int) (moved bool, err error) {
-	backend := fmt.Sprintf("SELECT CAST(pg_backend_pid() + $1 AS BIGINT) + %d", round)
-	var before, other, after int64
-	if err := a.QueryRowContext(ctx, backend, int64(0)).Scan(&before); err != nil {
-		return false, err
+// pooled adds advice to an error that a pooler in transaction mode causes.
+func pooled(err error) error {
+	if advised := sqldb.Pooled(err); advised != err { //nolint:errorlint // only whether it was wrapped
+		return fmt.Errorf("sqlstore: %w", advised)
 	}
-	tx, err := b.BeginTx(ctx, nil)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = tx.Rollback() }() // it only reads
-	if err := tx.QueryRowContext(ctx, backend, int64(0)).Scan(&other); err != nil {
-		return false, err
-	}
-	err = a.QueryRowContext(ctx, backend, int64(0)).Scan(&after)
-	return before != after, err
-}
-
-func repeat(ctx context.Context, c *sql.Conn, query string, args ...any) error {
-	var n int64
-	for range poolerRepeats {
-		if err := c.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }

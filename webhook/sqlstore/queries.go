@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"strconv"
 	"strings"
+
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // A claim that has expired is returned to its queue whosever it is; every other
@@ -131,12 +133,10 @@ const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text(C
 // account. It is a part of the text: as a parameter it would not change within a
 // process either, and names have no characters with a meaning in SQL.
 func statement(d Dialect, table, account, text string) string {
-	now, skip, skipE := `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`, ``, ``
+	now, skip, skipE := sqldb.SQLiteNow, ``, ``
 	in, ni, waiting, commit := `IN `, ``, `e.state = 1`, ``
 	if d == Postgres {
-		// The function must be stable within a statement, or no index would be
-		// used.
-		now = `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)`
+		now = sqldb.PostgresNow
 		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
 		in, ni, waiting = `= ANY(ARRAY`, `)`, `e.state + 0 = 1`
 		commit = durable
@@ -145,7 +145,10 @@ func statement(d Dialect, table, account, text string) string {
 		"{waiting}", waiting, "{durable}", commit).Replace(text)
 	text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{a}", "'"+account+"'", "{now}", now, "{skip}", skip, "{skip_e}", skipE,
 		"{lock_e}", strings.TrimSuffix(skipE, " SKIP LOCKED")).Replace(text)
-	return bind(d, text)
+	if d == Postgres {
+		return sqldb.Numbered(text)
+	}
+	return text
 }
 
 // newQueries returns the statements for the events of one account. metaRow is the
@@ -269,20 +272,3 @@ func newQueries(d Dialect, table, account, metaRow string) queries {
 // bare returns a table's name without its schema, as needed to qualify
 // columns.
 func bare(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }
-
-// bind rewrites "?" to numbered parameters for PostgreSQL.
-func bind(d Dialect, text string) string {
-	if d != Postgres {
-		return text
-	}
-	var b strings.Builder
-	for n := 1; ; n++ {
-		before, after, found := strings.Cut(text, "?")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		b.WriteString("$" + strconv.Itoa(n))
-		text = after
-	}
-}

@@ -5,21 +5,18 @@ import (
 	"database/sql"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"time"
-)
 
-// busyTimeout is how long a statement is retried after lock conflicts. It is
-// longer than a handler's transaction should hold SQLite's write lock.
-const busyTimeout = 15 * time.Second
+	"github.com/gateway-go/gateway/internal/sqldb"
+)
 
 // try runs work, and retries it while it conflicts with other sessions.
 func (s *Store) try(ctx context.Context, work func() error) error {
 	s.keepConnections(ctx)
-	giveUp := time.Now().Add(busyTimeout)
+	giveUp := time.Now().Add(sqldb.BusyTimeout)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := work()
-		if err == nil || !isConflict(err) || time.Now().After(giveUp) {
+		if err == nil || !sqldb.IsConflict(err) || time.Now().After(giveUp) {
 			return pooled(err)
 		}
 		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter needs no secrecy
@@ -121,39 +118,4 @@ func (s *Store) interpreted(ctx context.Context, run func(session) error) error 
 		return err
 	}
 	return tx.Commit()
-}
-
-// sqlState returns the code of a PostgreSQL error, whatever the driver.
-func sqlState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
-}
-
-// isConflict reports whether err is a transient conflict with another session: a
-// serialization failure, a deadlock, a lock that was not released within
-// lock_timeout, or a locked SQLite database. SQLite drivers have only the error
-// text in common.
-func isConflict(err error) bool {
-	switch sqlState(err) {
-	case "40001", "40P01", "55P03":
-		return true
-	case "":
-		text := err.Error()
-		return strings.Contains(text, "SQLITE_BUSY") || strings.Contains(text, "database is locked") ||
-			strings.Contains(text, "database table is locked")
-	default:
-		return false
-	}
-}
-
-// taken reports whether another session claimed an event of the same resource
-// first.
-func taken(err error) bool {
-	if err == nil {
-		return false
-	}
-	return sqlState(err) == "23505" || strings.Contains(err.Error(), "UNIQUE constraint failed")
 }

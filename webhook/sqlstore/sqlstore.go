@@ -45,6 +45,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -88,10 +89,9 @@ type Store struct {
 
 // shared is what the Stores of all accounts have in common.
 type shared struct {
-	q      queries // of the first account; those that have a key as an argument are for all accounts
-	idle   idle
-	puts   chan struct{} // has an element for each delivery that is being stored
-	warned sync.Once     // about the pool
+	q    queries // of the first account; those that have a key as an argument are for all accounts
+	idle sqldb.Idle
+	puts chan struct{} // has an element for each delivery that is being stored
 
 	alone               chan struct{} // see batches
 	completed, released *batches[*webhook.Claim, struct{}]

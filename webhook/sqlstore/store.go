@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -361,7 +362,7 @@ func (s *Store) claims(ctx context.Context, query string, args func(token string
 		})
 	})
 	switch {
-	case taken(err):
+	case sqldb.IsTaken(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -127,7 +127,7 @@ func TestARestoredOperationIsSentWithTheSameKey(t *testing.T) {
 	require.NoError(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `DELETE FROM results`)
 		if err == nil {
-			_, err = tx.Exec(t.Context(), `UPDATE gateway_operations SET state = 'waiting', progress = '{}', refunded = NULL, job_id = NULL, due_at = now()`)
+			_, err = tx.Exec(t.Context(), `UPDATE gateway_operations SET state = 'waiting', progress = '{}', refunded = NULL, job_id = NULL, due_at = 0`)
 		}
 		return err
 	}))

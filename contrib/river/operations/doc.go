@@ -1,5 +1,5 @@
-// Package operations is an outbox for gateway calls that move money, on River
-// (riverqueue.com) and PostgreSQL. A call that must happen (charge this order,
+// Package operations runs the outbox for gateway calls that move money on River
+// (riverqueue.com), with pgx. A call that must happen (charge this order,
 // refund that return, pay this supplier) is stored in the same transaction as the
 // decision to make it. A worker sends it, finds out its outcome even across
 // crashes, and runs your handler with it; the handler commits exactly once.
@@ -32,25 +32,12 @@
 // Run River's own migrations first, then [Outbox.Migrate], which creates the
 // outbox's table.
 //
-// # How an outcome becomes known
+// # What is in which package
 //
-// A create has a reference, fixed when it is inserted. After a lost response it
-// is sent again with the same reference, and the gateway applies it only once.
-//
-// A refund, a cancellation and an update have none. The outbox sends them one at
-// a time per resource, and commits the resource's state before each request.
-// After a lost response it sends nothing until [Config.SettleAfter] has passed
-// and the request can no longer be applied. Then it reads the resource and
-// compares it with the state before:
-//
-//   - The change is there: the operation was applied.
-//   - Several reads don't show it: it was not applied and is sent again.
-//   - Something else changed too, so the reads are inconclusive: the operation
-//     is [Ambiguous]. It waits, with its history, until a person decides with
-//     [Outbox.Resolve].
-//
-// With a gateway that honors Idempotency-Key, no comparison is needed while it
-// remembers the key; see [Config.KeyLifetime].
+// Package github.com/gateway-go/gateway/operations has the outbox itself: how an outcome
+// becomes known, and a worker of its own for PostgreSQL and SQLite that needs no
+// River. This package runs it on River, and most of its names are those of that package.
+// Both work on the same tables.
 //
 // docs/operations.md in the root module lists the guarantees and their limits.
 package operations

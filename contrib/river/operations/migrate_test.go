@@ -23,9 +23,27 @@ import (
 	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
+// date turns the tables into those of the last release whose times are of the type
+// timestamptz.
+func (w *world) date() {
+	w.Helper()
+	_, err := w.pool.Exec(w.Context(), `
+DROP INDEX gateway_operations_due;
+ALTER TABLE gateway_operations
+	ALTER COLUMN lease_until TYPE timestamptz USING to_timestamp(lease_until / 1000.0), ALTER COLUMN due_at TYPE timestamptz USING to_timestamp(due_at / 1000.0),
+	ALTER COLUMN created_at TYPE timestamptz USING to_timestamp(created_at / 1000.0), ALTER COLUMN updated_at TYPE timestamptz USING to_timestamp(updated_at / 1000.0);
+ALTER TABLE gateway_operations ALTER COLUMN state SET DEFAULT 'waiting', ALTER COLUMN progress SET DEFAULT '{}', ALTER COLUMN claims SET DEFAULT 0,
+	ALTER COLUMN due_at SET DEFAULT now(), ALTER COLUMN created_at SET DEFAULT now(), ALTER COLUMN updated_at SET DEFAULT now();
+ALTER TABLE gateway_operations_accounts ALTER COLUMN created_at TYPE timestamptz USING to_timestamp(created_at / 1000.0);
+ALTER TABLE gateway_operations_accounts ALTER COLUMN created_at SET DEFAULT now();
+CREATE INDEX gateway_operations_open ON gateway_operations (due_at) WHERE state IN ('waiting', 'working', 'sent', 'decided');`)
+	require.NoError(w, err)
+}
+
 // downgrade turns the tables into those of the last release without accounts.
 func (w *world) downgrade() {
 	w.Helper()
+	w.date()
 	_, err := w.pool.Exec(w.Context(), `
 DROP TABLE gateway_operations_accounts;
 DROP INDEX gateway_operations_key, gateway_operations_in_flight, gateway_operations_resource, gateway_operations_open, gateway_operations_unfinished;
@@ -79,7 +97,7 @@ func older(t *testing.T, lifetime time.Duration) (w *world, charges []*gateway.T
 // hurry makes all operations due.
 func (w *world) hurry() {
 	w.Helper()
-	_, err := w.pool.Exec(w.Context(), `UPDATE gateway_operations SET due_at = now();
+	_, err := w.pool.Exec(w.Context(), `UPDATE gateway_operations SET due_at = 0;
 		UPDATE river_job SET scheduled_at = now(), state = 'available' WHERE state IN ('scheduled', 'retryable')`)
 	require.NoError(w, err)
 }
@@ -130,6 +148,47 @@ func TestAnOlderTableBelongsToTheFirstAccount(t *testing.T) {
 	require.NoError(t, w.outbox.Resolve(t.Context(), stuck.ID, operations.Resolution{Decision: operations.SendAgain, By: "Rui"}))
 	w.reaches("stuck", operations.Done)
 	assert.Equal(t, map[string][]int64{"stuck": {900}}, w.payouts())
+}
+
+// The times of a table of the last release become Unix milliseconds, and nothing
+// else changes. Its processes can neither insert nor claim.
+func TestTimesBecomeMilliseconds(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	charge := w.paid(1000)
+	require.NoError(t, w.gw.Faults.Add(mockserver.Status(503).On("transfers.create")))
+	w.config.MaxSends = 2
+	w.outbox = w.newOutbox()
+	stop := w.work(w.outbox)
+	w.insert(operations.CreateTransaction(order("done", 500)), payout("stuck", 900))
+	w.reaches("done", operations.Done)
+	w.reaches("stuck", operations.Ambiguous)
+	stop()
+	w.insert(operations.Refund{Key: "waiting", TransactionID: charge.ID, Amount: 300})
+	before, err := w.outbox.List(t.Context(), operations.Query{})
+	require.NoError(t, err)
+	_, err = w.pool.Exec(t.Context(), `UPDATE gateway_operations SET lease_until = due_at + 1 WHERE key = 'waiting'`)
+	require.NoError(t, err)
+	w.date()
+	w.outbox = w.newOutbox() // migrates
+	after, err := w.outbox.List(t.Context(), operations.Query{})
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	var lease bool
+	require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT lease_until = due_at + 1 FROM gateway_operations WHERE key = 'waiting'`).Scan(&lease))
+	assert.True(t, lease)
+	require.NoError(t, w.outbox.Migrate(t.Context()), "a second time")
+
+	_, err = w.pool.Exec(t.Context(), `UPDATE gateway_operations SET claims = claims + 1, lease_until = now() + $1, updated_at = now() WHERE due_at <= now()`, time.Minute)
+	require.ErrorContains(t, err, "bigint")
+	_, err = w.pool.Exec(t.Context(), `INSERT INTO gateway_operations (account, scope, kind, key, params) VALUES ('shop', 'shop', 'transfers.create', 'new', '{}')`)
+	require.ErrorContains(t, err, "not-null constraint")
+
+	w.work(w.outbox)
+	w.reaches("waiting", operations.Done)
+	assert.Equal(t, int64(300), w.refunded(charge.ID))
+	value, _ := w.result("done")
+	assert.NotEmpty(t, value)
 }
 
 // Operations of an older table keep their idempotency keys: the gateway may have

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/rivertype"
 )
 
 // jobArgs wakes a worker for one operation. River stores and shows it, so it
@@ -72,7 +69,7 @@ func outboxesOf(config *river.Config) (*outboxes, error) {
 }
 
 func (a *outboxes) add(o *Outbox) error {
-	account := o.store.account.Name
+	account := o.engine.account
 	if a.by[account] != nil {
 		return fmt.Errorf("operations: the River client already has an outbox of the account %s", account)
 	}
@@ -86,68 +83,35 @@ type worker struct {
 	outboxes *outboxes
 }
 
-// Timeout implements river.Worker. Every step has its own, shorter timeout.
-func (w *worker) Timeout(job *river.Job[jobArgs]) time.Duration {
-	if o := w.outboxes.by[job.Args.Account]; o != nil {
-		return o.lease()
-	}
-	return 0 // River's default
-}
+// Timeout implements river.Worker. [operations.Outbox.Work] has one of its own.
+func (w *worker) Timeout(*river.Job[jobArgs]) time.Duration { return -1 }
+
+// elsewhere is how long a job is left that this process must not work on.
+const elsewhere = 30 * time.Second
 
 // Work implements river.Worker. The operation's row defines the work; the job
 // only schedules it.
-func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) (err error) {
+func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
 	o := w.outboxes.by[job.Args.Account]
 	if o == nil { // only if the queue of another account was added to this client
-		return river.JobSnooze(longestTurn)
+		return river.JobSnooze(elsewhere)
 	}
-	defer o.contain(ctx, &err)
-	wait, err := o.work(ctx, job.Args.ID)
+	next, err := o.Work(ctx, job.Args.ID)
 	switch {
 	case errors.Is(err, ErrAccountConflict):
 		// This process has another base URL. Leave the job to one that has not.
-		o.config.Logger.LogAttrs(ctx, slog.LevelError, "gateway: operations are not sent",
+		o.engine.logger.LogAttrs(ctx, slog.LevelError, "gateway: operations are not sent",
 			slog.String("account", job.Args.Account), slog.String("error", err.Error()))
-		return river.JobSnooze(longestTurn)
-	case err != nil || wait == never:
+		return river.JobSnooze(elsewhere)
+	case err != nil || next < 0:
 		return err
 	}
-	return river.JobSnooze(wait)
-}
-
-// contain returns a panic as an error, and an error as River may store it.
-func (o *Outbox) contain(ctx context.Context, err *error) {
-	if p := recover(); p != nil {
-		o.config.Logger.LogAttrs(ctx, slog.LevelError, "gateway: the worker of operations panicked",
-			slog.String("account", o.store.account.Name), slog.String("stack", string(debug.Stack())))
-		*err = fmt.Errorf("operations: panic: %v", p)
-	}
-	*err = shown(*err)
-}
-
-// work processes an operation, and returns when to run next.
-func (o *Outbox) work(ctx context.Context, id int64) (time.Duration, error) {
-	if err := o.store.open(ctx, o.config.Pool); err != nil {
-		return 0, err
-	}
-	r, err := o.store.claim(ctx, id, o.lease())
-	if err != nil {
-		return 0, err
-	}
-	if r == nil {
-		return o.store.until(ctx, id)
-	}
-	a := &attempt{Outbox: o, record: r}
-	wait, err := a.run(ctx)
-	if errors.Is(err, errLost) {
-		return o.store.until(ctx, id)
-	}
-	return wait, err
+	return river.JobSnooze(next)
 }
 
 func (o *Outbox) sweep() *river.PeriodicJob {
-	return river.NewPeriodicJob(river.PeriodicInterval(o.config.SweepInterval),
-		func() (river.JobArgs, *river.InsertOpts) { return sweepArgs{Account: o.store.account.Name}, nil },
+	return river.NewPeriodicJob(river.PeriodicInterval(o.engine.interval),
+		func() (river.JobArgs, *river.InsertOpts) { return sweepArgs{Account: o.engine.account}, nil },
 		&river.PeriodicJobOpts{RunOnStart: true})
 }
 
@@ -163,44 +127,18 @@ type sweeper struct {
 const sweepBatch = 500
 
 // Work implements river.Worker.
-func (s *sweeper) Work(ctx context.Context, job *river.Job[sweepArgs]) (err error) {
+func (s *sweeper) Work(ctx context.Context, job *river.Job[sweepArgs]) error {
 	o := s.outboxes.by[job.Args.Account]
 	if o == nil {
 		return nil
 	}
-	defer o.contain(ctx, &err)
 	for {
-		n, err := o.wakeOrphans(ctx)
-		if err != nil || n < sweepBatch {
-			return err
+		n, err := o.engine.wakeOrphans(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("operations: %w", err)
+		case n < sweepBatch:
+			return nil
 		}
 	}
-}
-
-func (o *Outbox) wakeOrphans(ctx context.Context) (n int, err error) {
-	err = o.store.durable(ctx, func(tx pgx.Tx) error {
-		orphans, err := o.store.orphans(ctx, tx, sweepBatch)
-		if err != nil || len(orphans) == 0 {
-			return err
-		}
-		n = len(orphans)
-		params := make([]river.InsertManyParams, n)
-		for i, args := range orphans {
-			params[i].Args = args
-		}
-		jobs, err := o.river.InsertManyTx(ctx, tx, params)
-		if err != nil {
-			return err
-		}
-		return o.setJobs(ctx, tx, orphans, jobs)
-	})
-	return n, wrap(err)
-}
-
-func (o *Outbox) setJobs(ctx context.Context, tx pgx.Tx, orphans []jobArgs, jobs []*rivertype.JobInsertResult) error {
-	batch := &pgx.Batch{}
-	for i, job := range jobs {
-		batch.Queue(`UPDATE `+o.store.table+` SET job_id = $2 WHERE id = $1`, orphans[i].ID, job.Job.ID)
-	}
-	return tx.SendBatch(ctx, batch).Close()
 }

@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
 // insertNaive stores the operations as rows for the naive loop.
@@ -24,7 +23,7 @@ func (s *outboxStorm) insertNaive() {
 		require.NoError(s, err)
 		rows = append(rows, []any{i, fmt.Sprintf("%T", op), keyOf(op), string(params)})
 	}
-	_, err := s.pool.CopyFrom(s.Context(), pgx.Identifier{"todo"}, []string{"n", "kind", "key", "op"}, pgx.CopyFromRows(rows))
+	_, err := s.db.pool.CopyFrom(s.Context(), pgx.Identifier{"todo"}, []string{"n", "kind", "key", "op"}, pgx.CopyFromRows(rows))
 	require.NoError(s, err)
 }
 
@@ -72,7 +71,7 @@ func naiveStep(ctx context.Context, pool *pgxpool.Pool, client *gateway.Client, 
 		if err != nil && !errors.Is(err, gateway.ErrDuplicate) {
 			text = err.Error()
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, $3, $4)`, kind, key, text, value); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value, account) VALUES ($1, $2, $3, $4, 'shop')`, kind, key, text, value); err != nil {
 			return err
 		}
 		d.at("before the commit")

@@ -10,9 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
-	"github.com/go-json-experiment/json"
 )
 
 const (

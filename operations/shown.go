@@ -1,15 +1,14 @@
 package operations
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/go-json-experiment/json"
-	"github.com/riverqueue/river"
+
+	"github.com/gateway-go/gateway/internal/masking"
 )
 
 // In logs and with fmt, operations show personal data masked. LogValue covers every
@@ -126,8 +125,8 @@ func (e *shownError) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.te
 
 // shown returns err with a text that may be shown and stored.
 func shown(err error) error {
-	if err == nil || errors.Is(err, new(river.JobSnoozeError)) {
-		return err
+	if err == nil {
+		return nil
 	}
 	if text := shownText(err.Error()); text != err.Error() {
 		return &shownError{text: text, err: err}

@@ -10,11 +10,9 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/pgcrash"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
 // crashing crashes the database when the gateway has applied the first refund,
@@ -51,31 +49,30 @@ func TestARefundIsMadeOnceIfTheDatabaseCrashes(t *testing.T) {
 	for _, survives := range []bool{true, false} {
 		t.Run(fmt.Sprintf("the process survives: %v", survives), func(t *testing.T) {
 			t.Parallel()
-			server := pgcrash.Start(t, "synchronous_commit = off", "wal_writer_delay = 10s")
-			pool, err := pgxpool.New(t.Context(), server.URL)
-			require.NoError(t, err)
-			t.Cleanup(pool.Close)
-			migrate(t, pool)
-			w := openOn(t, pool, nil)
-			charge := w.paid(1000)
-			crashed := make(chan struct{})
-			w.through(&crashing{next: w.gw.Transport(), crash: func() { server.Crash(t); close(crashed) }})
-			w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
-			// What a merchant commits is theirs to flush: here, before the refund.
-			_, err = w.pool.Exec(t.Context(), "CHECKPOINT")
-			require.NoError(t, err)
-			stop := w.work(w.outbox)
-			<-crashed
-			if !survives {
-				stop()
-				w.outbox = w.newOutbox()
-				w.work(w.outbox)
-			}
-			w.reaches("refund", operations.Done)
-			value, rejection := w.result("refund")
-			assert.Empty(t, rejection)
-			assert.Equal(t, "300", value)
-			assert.Equal(t, int64(300), w.refunded(charge.ID))
+			each(t, func(t *testing.T, e engine) {
+				t.Helper()
+				server := pgcrash.Start(t, "synchronous_commit = off", "wal_writer_delay = 10s")
+				w := openOn(t, e, server.URL, nil)
+				charge := w.paid(1000)
+				crashed := make(chan struct{})
+				w.through(&crashing{next: w.gw.Transport(), crash: func() { server.Crash(t); close(crashed) }})
+				w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+				// What a merchant commits is theirs to flush: here, before the refund.
+				_, err := w.db.ExecContext(t.Context(), "CHECKPOINT")
+				require.NoError(t, err)
+				stop := w.start(w.outbox)
+				<-crashed
+				if !survives {
+					stop()
+					w.outbox = w.newOutbox()
+					w.start(w.outbox)
+				}
+				w.reaches("refund", operations.Done)
+				value, rejection := w.result("refund")
+				assert.Empty(t, rejection)
+				assert.Equal(t, "300", value)
+				assert.Equal(t, int64(300), w.refunded(charge.ID))
+			}, onRiver, onPostgres)
 		})
 	}
 }

@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/jackc/pgx/v5"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
 // findings are the differences between the gateway's books and the handlers'
@@ -46,8 +44,8 @@ func (f *findings) add(format string, args ...any) {
 func (s *outboxStorm) check() {
 	f := s.audit()
 	kills, points := s.fleet.killed()
-	fmt.Printf("%s: account %s: %d operations (%d inserted twice) in %d processes, %d kills %s, inserted in %v, done in %v (%.0f/s)\n%s: %s\n",
-		s.Name(), s.name, len(s.ops), s.duplicates.Load(), stormProcesses, kills, points, s.inserted.Round(time.Millisecond), s.took.Round(time.Millisecond),
+	fmt.Printf("%s: account %s: %d operations (%d inserted twice, %d transactions repeated) in %d processes, %d kills %s, inserted in %v, done in %v (%.0f/s)\n%s: %s\n",
+		s.Name(), s.name, len(s.ops), s.duplicates.Load(), s.locked.Load(), stormProcesses, kills, points, s.inserted.Round(time.Millisecond), s.took.Round(time.Millisecond),
 		float64(len(s.ops))/s.took.Seconds(), s.Name(), f)
 	assert.Empty(s, f.text)
 	assert.Zero(s, f.doubled)
@@ -109,20 +107,21 @@ func (s *outboxStorm) books() *books {
 }
 
 func (s *outboxStorm) reports() map[string]*report {
-	rows, err := s.pool.Query(s.Context(), `SELECT key, value, error FROM results WHERE account = $1`, s.name)
+	rows, err := s.db.db.QueryContext(s.Context(), s.db.sql(`SELECT key, value, error FROM results WHERE account = ?`), s.name)
 	require.NoError(s, err)
+	defer func() { require.NoError(s, rows.Close()) }()
 	reports := make(map[string]*report)
-	var key, value, text string
-	_, err = pgx.ForEachRow(rows, []any{&key, &value, &text}, func() error {
+	for rows.Next() {
+		var key, value, text string
+		require.NoError(s, rows.Scan(&key, &value, &text))
 		if reports[key] == nil {
 			reports[key] = &report{}
 		}
 		r := reports[key]
 		r.n++
 		r.value, r.error = value, text
-		return nil
-	})
-	require.NoError(s, err)
+	}
+	require.NoError(s, rows.Err())
 	return reports
 }
 
@@ -174,7 +173,9 @@ func (s *outboxStorm) audit() *findings {
 		switch {
 		case r == nil && e == nil:
 			f.missing++
-			f.add("%s: not reported", key)
+			list, err := s.outbox.List(s.Context(), operations.Query{Key: key})
+			require.NoError(s, err)
+			f.add("%s: not reported: %+v", key, list)
 			continue
 		case r == nil && e.State == operations.Waiting:
 			f.waiting++

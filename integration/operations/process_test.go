@@ -3,6 +3,7 @@ package operations_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,30 +18,16 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/storm"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
 func TestMain(m *testing.M) { storm.Main(m, runWorker) }
 
-// accountSpec is an account that a worker process serves.
-type accountSpec struct {
-	Name string `json:"name"`
-	Key  string `json:"key"`
-}
-
-func (a accountSpec) client(base string, opts ...gateway.Option) (*gateway.Client, error) {
-	return gateway.New(base, gateway.BearerToken(a.Key), append([]gateway.Option{gateway.WithAccount(a.Name)}, opts...)...)
-}
-
 // processSpec configures a worker process.
 type processSpec struct {
+	Engine      engine        `json:"engine"`
 	Database    string        `json:"database"`
 	Gateway     string        `json:"gateway"`
 	Accounts    []accountSpec `json:"accounts"`
@@ -50,13 +37,11 @@ type processSpec struct {
 }
 
 func runWorker(ctx context.Context, spec processSpec) error {
-	pool, err := pgxpool.New(ctx, spec.Database)
+	db, err := spec.Engine.open(ctx, spec.Database)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	d := &death{probability: spec.Death}
-	d.next = &http.Transport{MaxIdleConnsPerHost: 16}
+	d := &death{probability: spec.Death, next: &http.Transport{MaxIdleConnsPerHost: 16}}
 	var clients []*gateway.Client
 	for _, a := range spec.Accounts {
 		client, err := a.client(spec.Gateway, gateway.WithHTTPClient(&http.Client{Transport: d}))
@@ -66,77 +51,21 @@ func runWorker(ctx context.Context, spec processSpec) error {
 		clients = append(clients, client)
 	}
 	if spec.Naive {
-		return naiveLoop(ctx, pool, clients[0], d)
+		return naiveLoop(ctx, db.pool, clients[0], d)
 	}
-	return outboxWorker(ctx, pool, clients, d, spec)
-}
-
-// outboxWorker runs the outboxes of all its accounts in one River client.
-func outboxWorker(ctx context.Context, pool *pgxpool.Pool, clients []*gateway.Client, d *death, spec processSpec) error {
-	config := &river.Config{
-		Logger: quiet, TestOnly: true, FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 100 * time.Millisecond,
-		Queues: make(map[string]river.QueueConfig),
-	}
+	var outboxes []outbox
 	for _, client := range clients {
-		outbox, err := newOutbox(pool, client, d, spec)
+		o, err := db.outbox(operations.Config{
+			Client: client, Logger: quiet, KeyLifetime: spec.KeyLifetime, SendTimeout: stormSendTimeout, SettleAfter: 3 * stormSendTimeout,
+			HandlerTimeout: 3 * time.Second, MaxBackoff: time.Second, Workers: 24 / len(clients),
+		})
 		if err != nil {
 			return err
 		}
-		config.Queues[outbox.Queue()] = river.QueueConfig{MaxWorkers: 24 / len(clients)}
-		if err := outbox.Configure(config); err != nil {
-			return err
-		}
+		o.handle(func(*operations.Entry, error) error { d.at("before the commit"); return nil })
+		outboxes = append(outboxes, o)
 	}
-	riverClient, err := river.NewClient(riverpgxv5.New(pool), config)
-	if err != nil {
-		return err
-	}
-	if err := riverClient.Start(context.WithoutCancel(ctx)); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
-	defer cancel()
-	return riverClient.Stop(end)
-}
-
-func newOutbox(pool *pgxpool.Pool, client *gateway.Client, d *death, spec processSpec) (*operations.Outbox, error) {
-	outbox, err := operations.New(operations.Config{
-		Pool: pool, Client: client, Logger: quiet, KeyLifetime: spec.KeyLifetime,
-		SendTimeout: stormSendTimeout, SettleAfter: 3 * stormSendTimeout, HandlerTimeout: 3 * time.Second,
-		MaxBackoff: time.Second, SweepInterval: 2 * time.Second,
-	})
-	if err != nil {
-		return nil, err
-	}
-	write(outbox, d, func(v *gateway.Transaction) string { return v.ID }, operations.OnResult[operations.CreateTransaction])
-	write(outbox, d, func(v *gateway.Refund) string { return fmt.Sprint(v.AmountRefunded) }, operations.OnResult[operations.Refund])
-	write(outbox, d, func(v *gateway.Transfer) string { return v.ID }, operations.OnResult[operations.CreateTransfer])
-	write(outbox, d, func(v *gateway.Transfer) string { return string(v.Status) }, operations.OnResult[operations.CancelTransfer])
-	write(outbox, d, func(v *gateway.Subscription) string { return v.ID }, operations.OnResult[operations.CreateSubscription])
-	write(outbox, d, func(v *gateway.Subscription) string { return string(v.FailurePolicy) }, operations.OnResult[operations.UpdateSubscription])
-	write(outbox, d, func(v *gateway.Subscription) string { return string(v.Status) }, operations.OnResult[operations.CancelSubscription])
-	return outbox, nil
-}
-
-// write registers a handler that stores its result and may kill its process
-// before the commit.
-func write[O operations.Returning[R], R any](
-	outbox *operations.Outbox, d *death, value func(*R) string,
-	register func(*operations.Outbox, func(context.Context, pgx.Tx, operations.Result[O, R]) error),
-) {
-	register(outbox, func(ctx context.Context, tx pgx.Tx, r operations.Result[O, R]) error {
-		rejection, text := "", ""
-		if r.Err != nil {
-			rejection = r.Err.Error()
-		} else {
-			text = value(r.Value)
-		}
-		_, err := tx.Exec(ctx, `INSERT INTO results (kind, key, error, value, account) VALUES ($1, $2, $3, $4, $5)`,
-			r.Entry.Kind, r.Entry.Key, rejection, text, r.Entry.Account)
-		d.at("before the commit")
-		return err
-	})
+	return errors.Join(db.work(ctx, outboxes...), db.close())
 }
 
 // death kills its own process at random, before and after a write.

@@ -10,8 +10,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gateway-go/gateway"
 	"github.com/go-json-experiment/json"
+
+	"github.com/gateway-go/gateway"
 )
 
 // Operation is one call to the gateway that changes something:

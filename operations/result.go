@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gateway-go/gateway"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/jackc/pgx/v5"
+
+	"github.com/gateway-go/gateway"
 )
 
 // Result is the outcome of an operation, for its handler.
@@ -27,7 +27,7 @@ type Result[O Operation, R any] struct {
 // OnResult registers the handler of a kind of operation, by the type of its
 // result:
 //
-//	operations.OnResult(outbox, func(ctx context.Context, tx pgx.Tx, r operations.RefundResult) error { … })
+//	operations.OnResult(outbox, func(ctx context.Context, tx *sql.Tx, r operations.RefundResult) error { … })
 //
 // The handler runs once the outcome is known, in a transaction that also marks
 // the operation as done: its effects in tx happen exactly once. It gets
@@ -36,11 +36,11 @@ type Result[O Operation, R any] struct {
 // handler runs again later with the same outcome; nothing is sent again.
 //
 // An operation without a handler is not sent by this process. Register
-// handlers before the River client starts; a later handler of a kind replaces
+// handlers before workers start; a later handler of a kind replaces
 // an earlier one.
-func OnResult[O Returning[R], R any](o *Outbox, handle func(ctx context.Context, tx pgx.Tx, r Result[O, R]) error) {
+func OnResult[O Returning[R], R, TX any](o *Outbox[TX], handle func(ctx context.Context, tx TX, r Result[O, R]) error) {
 	var op O
-	o.handlers[op.identity().kind] = func(ctx context.Context, tx pgx.Tx, entry *Entry, params Operation, out *outcome) error {
+	o.handlers[op.identity().kind] = func(ctx context.Context, tx TX, entry *Entry, params Operation, out *outcome) error {
 		r := Result[O, R]{Entry: entry}
 		r.Operation, _ = params.(O) // the kind determines the type
 		if out.Rejection != nil {
@@ -69,7 +69,7 @@ func encodeResult(value any) (jsontext.Value, error) {
 	return encoded, nil
 }
 
-type handler func(ctx context.Context, tx pgx.Tx, entry *Entry, op Operation, out *outcome) error
+type handler[TX any] func(ctx context.Context, tx TX, entry *Entry, op Operation, out *outcome) error
 
 // outcome is the outcome of an operation.
 type outcome struct {

@@ -14,14 +14,12 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
 const (
@@ -40,10 +38,13 @@ func TestKilledWorkersNeverMoveMoneyTwice(t *testing.T) {
 	for _, dialect := range []string{"document", "live"} {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
-			s := newStorm(t, dialect == "live", false)
-			s.run()
-			s.check()
-			s.other.check()
+			each(t, func(t *testing.T, e engine) {
+				t.Helper()
+				s := newStorm(t, e, dialect == "live", false)
+				s.run()
+				s.check()
+				s.other.check()
+			})
 		})
 	}
 }
@@ -52,7 +53,7 @@ func TestKilledWorkersNeverMoveMoneyTwice(t *testing.T) {
 // are harmless and the test above proves nothing.
 func TestANaiveLoopMovesMoneyTwice(t *testing.T) {
 	t.Parallel()
-	s := newStorm(t, false, true)
+	s := newStorm(t, onRiver, false, true)
 	s.run()
 	f := s.audit()
 	t.Logf("naive loop: %s", f)
@@ -67,8 +68,8 @@ type outboxStorm struct {
 	other  *outboxStorm    // the other account's; nil for it and for the naive loop
 	name   string          // of the account
 	client *gateway.Client // the test's own, without faults
-	pool   *pgxpool.Pool
-	outbox *operations.Outbox
+	db     *database
+	outbox outbox
 	spec   processSpec
 	fleet  *fleet
 
@@ -81,12 +82,13 @@ type outboxStorm struct {
 	inserted   time.Duration
 	took       time.Duration
 	duplicates atomic.Int64
+	locked     atomic.Int64                    // transactions that inserted nothing, because the database was locked
 	journal    map[string][]mockserver.Request // refunds by charge
 }
 
-func newStorm(t *testing.T, live, naive bool) *outboxStorm {
+func newStorm(t *testing.T, e engine, live, naive bool) *outboxStorm {
 	t.Helper()
-	s := &outboxStorm{T: t, pool: poolOf(t), byHand: make(map[string]int64), byHandAt: make(map[string][]time.Time), journal: make(map[string][]mockserver.Request)}
+	s := &outboxStorm{T: t, byHand: make(map[string]int64), byHandAt: make(map[string][]time.Time), journal: make(map[string][]mockserver.Request)}
 	dialect := mockserver.Document
 	if live {
 		dialect, s.spec.KeyLifetime = mockserver.Live, time.Hour
@@ -96,18 +98,21 @@ func newStorm(t *testing.T, live, naive bool) *outboxStorm {
 		mockserver.WithMemoryLimit(8<<30), mockserver.WithOpeningBalance(1<<40))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.gw.Close() })
-	s.spec.Naive = naive
-	s.spec.Database = s.pool.Config().ConnString()
+	s.spec.Naive, s.spec.Engine, s.spec.Database = naive, e, e.create(t)
+	e.migrate(t, s.spec.Database)
+	s.db, err = e.open(t.Context(), s.spec.Database)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.db.close()) })
 	s.spec.Gateway, err = s.gw.Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	s.open(accountSpec{Name: "shop", Key: s.gw.Key()})
 	if naive {
-		_, err = s.pool.Exec(t.Context(), `CREATE TABLE todo (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int NOT NULL, state text NOT NULL DEFAULT 'new',
+		_, err = s.db.pool.Exec(t.Context(), `CREATE TABLE todo (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int NOT NULL, state text NOT NULL DEFAULT 'new',
 			attempts int NOT NULL DEFAULT 0, due timestamptz NOT NULL DEFAULT now(), kind text NOT NULL, key text NOT NULL, op jsonb NOT NULL)`)
 		require.NoError(t, err)
 		return s
 	}
-	s.other = &outboxStorm{T: t, gw: s.gw, pool: s.pool, spec: s.spec, journal: s.journal, byHand: make(map[string]int64), byHandAt: make(map[string][]time.Time)}
+	s.other = &outboxStorm{T: t, gw: s.gw, db: s.db, spec: s.spec, journal: s.journal, byHand: make(map[string]int64), byHandAt: make(map[string][]time.Time)}
 	s.other.open(accountSpec{Name: "Shop.2", Key: "sk_test_other"})
 	return s
 }
@@ -119,7 +124,7 @@ func (s *outboxStorm) open(account accountSpec) {
 	var err error
 	s.client, err = account.client(s.spec.Gateway, gateway.WithHTTPClient(&http.Client{Transport: s.gw.Transport()}))
 	require.NoError(s, err)
-	s.outbox, err = operations.New(operations.Config{Pool: s.pool, Client: s.client, Logger: quiet})
+	s.outbox, err = s.db.outbox(operations.Config{Client: s.client, Logger: quiet})
 	require.NoError(s, err)
 	require.NoError(s, s.outbox.Migrate(s.Context()))
 }
@@ -212,11 +217,11 @@ func (s *outboxStorm) wait(what string, done func() bool) {
 // left returns how many operations are neither done nor waiting for a person.
 func (s *outboxStorm) left() (n int) {
 	query := `SELECT count(*) FROM gateway_operations WHERE state NOT IN ('done', 'ambiguous') AND NOT (state = 'waiting' AND EXISTS (
-		SELECT FROM gateway_operations e WHERE e.resource = gateway_operations.resource AND e.state = 'ambiguous'))`
+		SELECT 1 FROM gateway_operations e WHERE e.resource = gateway_operations.resource AND e.state = 'ambiguous'))`
 	if s.spec.Naive {
 		query = `SELECT count(*) FROM todo WHERE state = 'new'`
 	}
-	assert.NoError(s, s.pool.QueryRow(s.Context(), query).Scan(&n))
+	assert.NoError(s, s.db.db.QueryRowContext(s.Context(), query).Scan(&n))
 	return n
 }
 
@@ -348,38 +353,41 @@ func (s *outboxStorm) insertBatch(i int, batch []operations.Operation) {
 		times = 2
 	}
 	for range times {
-		err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
-			for _, op := range batch {
-				e, err := s.outbox.InsertTx(s.Context(), tx, op)
-				if err != nil {
-					return err
-				}
-				if e.Existing {
-					s.duplicates.Add(1)
-				}
-			}
-			return nil
-		})
+		entries, err := s.insertAgain(batch, nil)
 		if err != nil {
 			s.Errorf("insert: %v", err)
+		}
+		for _, e := range entries {
+			if e.Existing {
+				s.duplicates.Add(1)
+			}
 		}
 	}
 	if i%10 != 1 {
 		return
 	}
 	never := operations.CreateTransaction(order("never-"+strconv.Itoa(i), 777))
-	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
-		if _, err := s.outbox.InsertTx(s.Context(), tx, never); err != nil {
-			return err
-		}
-		return errRolledBack
-	})
+	_, err := s.insertAgain([]operations.Operation{never}, func() error { return errRolledBack })
 	if !errors.Is(err, errRolledBack) {
 		s.Errorf("the transaction must be rolled back: %v", err)
 	}
 	s.mu.Lock()
 	s.dropped = append(s.dropped, never)
 	s.mu.Unlock()
+}
+
+// insertAgain inserts operations. If another process has had SQLite's write lock for
+// longer than the busy timeout, nothing was stored, and it does it again, as a
+// merchant's customer would.
+func (s *outboxStorm) insertAgain(batch []operations.Operation, then func() error) (entries []*operations.Entry, err error) {
+	for range 20 {
+		entries, err = s.outbox.insert(s.Context(), batch, then)
+		if !sqldb.IsConflict(err) {
+			break
+		}
+		s.locked.Add(1)
+	}
+	return entries, err
 }
 
 const (

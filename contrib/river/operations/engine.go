@@ -1,0 +1,124 @@
+package operations
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// engine is the operations.Engine that wakes workers with River's jobs. The column
+// job_id of the table has the job that wakes an operation.
+type engine struct {
+	pool     *pgxpool.Pool
+	river    *river.Client[pgx.Tx] // inserts only
+	account  string
+	table    string
+	jobs     string // River's table of jobs
+	queues   string // River's table of queues
+	interval time.Duration
+	logger   *slog.Logger
+}
+
+// Wake implements operations.Engine: it inserts the job that runs an operation. An
+// extra job does nothing, and the sweep replaces a lost one.
+func (e *engine) Wake(ctx context.Context, tx pgx.Tx, id int64, kind string) error {
+	job, err := e.river.InsertTx(ctx, tx, jobArgs{ID: id, Operation: kind, Account: e.account}, nil)
+	if err == nil {
+		_, err = tx.Exec(ctx, `UPDATE `+e.table+` SET job_id = $2 WHERE id = $1`, id, job.Job.ID)
+	}
+	return err
+}
+
+// Migrate implements operations.Engine.
+func (e *engine) Migrate(ctx context.Context, tx pgx.Tx, adopted bool) error {
+	var has bool
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'job_id' AND NOT attisdropped)`,
+		e.table).Scan(&has); err != nil {
+		return err
+	}
+	if !has {
+		if _, err := tx.Exec(ctx, `ALTER TABLE `+e.table+` ADD COLUMN job_id bigint`); err != nil {
+			return err
+		}
+	}
+	if !adopted {
+		return nil
+	}
+	return e.moveJobs(ctx, tx)
+}
+
+// moveJobs moves the jobs of a release without accounts to the account's queue, which
+// is paused if the old one was.
+func (e *engine) moveJobs(ctx context.Context, tx pgx.Tx) error {
+	var exist bool
+	if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL`, e.jobs, e.queues).Scan(&exist); err != nil || !exist {
+		return err
+	}
+	queue := queueOf(e.account)
+	batch := &pgx.Batch{}
+	batch.Queue(`UPDATE `+e.jobs+` SET queue = $1, args = args || jsonb_build_object('account', $2::text)
+		WHERE kind = $3 AND queue = $4 AND state IN ('available', 'scheduled', 'retryable', 'pending')`,
+		queue, e.account, jobArgs{}.Kind(), baseQueue)
+	batch.Queue(`DELETE FROM `+e.jobs+` WHERE kind = $1 AND queue = $2 AND state IN ('available', 'scheduled', 'retryable', 'pending')`,
+		sweepArgs{}.Kind(), baseQueue)
+	batch.Queue(`INSERT INTO `+e.queues+` (name, created_at, metadata, paused_at, updated_at)
+		SELECT $1, now(), '{}', paused_at, now() FROM `+e.queues+` WHERE name = $2 AND paused_at IS NOT NULL
+		ON CONFLICT (name) DO UPDATE SET paused_at = EXCLUDED.paused_at, updated_at = now()`, queue, baseQueue)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// runningJob is how long a job that was just fetched may take to claim its
+// operation.
+const runningJob = 5 * time.Second
+
+// orphans returns the due operations, of every account, that no River job will
+// wake, because their worker died or the job was deleted. They are locked until tx
+// ends.
+func (e *engine) orphans(ctx context.Context, tx pgx.Tx, limit int) ([]jobArgs, error) {
+	rows, err := tx.Query(ctx, `SELECT o.id, o.kind, o.account
+		FROM (SELECT CAST(EXTRACT(EPOCH FROM now()) * 1000 AS bigint) AS now) AS clock, `+e.table+` o LEFT JOIN `+e.jobs+` j ON j.id = o.job_id
+		WHERE o.state IN ('waiting', 'working', 'sent', 'decided') AND o.due_at < clock.now AND (o.lease_until IS NULL OR o.lease_until < clock.now)
+			AND (j.id IS NULL OR j.queue = $3 OR j.state NOT IN ('available', 'scheduled', 'retryable', 'pending')
+				AND (j.state <> 'running' OR j.attempted_at < now() - $2::interval))
+		ORDER BY o.due_at LIMIT $1 FOR UPDATE OF o SKIP LOCKED`, limit, runningJob, baseQueue)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a jobArgs, err error) {
+		return a, row.Scan(&a.ID, &a.Operation, &a.Account)
+	})
+}
+
+// wakeOrphans inserts jobs for orphans, and returns for how many.
+func (e *engine) wakeOrphans(ctx context.Context) (n int, err error) {
+	err = pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		orphans, err := e.orphans(ctx, tx, sweepBatch)
+		if err != nil || len(orphans) == 0 {
+			return err
+		}
+		n = len(orphans)
+		params := make([]river.InsertManyParams, n)
+		for i, args := range orphans {
+			params[i].Args = args
+		}
+		jobs, err := e.river.InsertManyTx(ctx, tx, params)
+		if err != nil {
+			return err
+		}
+		return e.setJobs(ctx, tx, orphans, jobs)
+	})
+	return n, err
+}
+
+func (e *engine) setJobs(ctx context.Context, tx pgx.Tx, orphans []jobArgs, jobs []*rivertype.JobInsertResult) error {
+	batch := &pgx.Batch{}
+	for i, job := range jobs {
+		batch.Queue(`UPDATE `+e.table+` SET job_id = $2 WHERE id = $1`, orphans[i].ID, job.Job.ID)
+	}
+	return tx.SendBatch(ctx, batch).Close()
+}

@@ -1,0 +1,383 @@
+package operations_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/operations"
+	_ "github.com/lib/pq"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A setting of SQLite that could lose a commit or block its users is refused, by a
+// process that migrates and by one that only works, and named.
+func TestSettingsOfSQLiteAreChecked(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	file := filepath.Join(t.TempDir(), "shop.db")
+	for message, change := range map[string]func(name string) (string, int){
+		"set journal_mode to WAL": func(string) (string, int) {
+			return strings.ReplaceAll(sqliteName(filepath.Join(t.TempDir(), "new.db")), "WAL", "DELETE"), 0
+		},
+		"synchronous NORMAL":   func(name string) (string, int) { return strings.ReplaceAll(name, "FULL", "NORMAL"), 0 },
+		"synchronous OFF":      func(name string) (string, int) { return strings.ReplaceAll(name, "FULL", "OFF"), 0 },
+		"without busy_timeout": func(name string) (string, int) { return strings.ReplaceAll(name, "10000", "0"), 0 },
+		"_txlock=immediate":    func(name string) (string, int) { return strings.ReplaceAll(name, "immediate", "deferred"), 0 },
+		"in memory":            func(string) (string, int) { return ":memory:", 0 },
+		"SetMaxOpenConns(1)":   func(name string) (string, int) { return name, 1 },
+		"":                     func(name string) (string, int) { return strings.ReplaceAll(name, "FULL", "EXTRA"), 2 },
+	} {
+		name, connections := change(sqliteName(file))
+		db, err := sql.Open("sqlite", name)
+		require.NoError(t, err)
+		db.SetMaxOpenConns(connections)
+		o, err := operations.New(operations.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
+		require.NoError(t, err)
+		err = o.Migrate(t.Context())
+		if message == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, message)
+			require.ErrorContains(t, o.Run(t.Context()), message)
+		}
+		require.NoError(t, db.Close())
+	}
+	// A pragma that is set by a statement holds for one connection.
+	db, err := sql.Open("sqlite", strings.ReplaceAll(sqliteName(file), "FULL", "NORMAL"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	_, err = db.ExecContext(t.Context(), "PRAGMA synchronous = FULL")
+	require.NoError(t, err)
+	o, err := operations.New(operations.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
+	require.NoError(t, err)
+	require.ErrorContains(t, o.Migrate(t.Context()), "synchronous NORMAL")
+}
+
+// Without a data source name that sets anything, each message leads to the next
+// setting, and the last one to a database that is accepted.
+func TestMessagesAboutSettingsLeadToTheRightOnes(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	name := "file:" + filepath.Join(t.TempDir(), "shop.db") + "?"
+	var messages int
+	for ; messages < 10; messages++ {
+		db, err := sql.Open("sqlite", name)
+		require.NoError(t, err)
+		o, err := operations.New(operations.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
+		require.NoError(t, err)
+		err = o.Migrate(t.Context())
+		require.NoError(t, db.Close())
+		if err == nil {
+			break
+		}
+		_, add, found := strings.Cut(err.Error(), `add "`)
+		require.True(t, found, "%v", err)
+		add, _, _ = strings.Cut(add, `"`)
+		name += add
+	}
+	assert.Equal(t, 3, messages, "journal_mode, busy_timeout and _txlock; synchronous is FULL by default")
+}
+
+// A process that was not migrated, or has the name of another environment, sends
+// nothing and says why.
+func TestRunSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, nil)
+		config := w.config
+		config.Client = w.client(gateway.WithAccount("unknown"))
+		unknown, err := w.database.outbox(config)
+		require.NoError(t, err)
+		require.ErrorContains(t, w.work(t.Context(), unknown), "the database has no account unknown: run Outbox.Migrate")
+		_, err = unknown.insert(t.Context(), []operations.Operation{operations.CreateTransaction(order("order-1", 500))}, nil)
+		require.ErrorContains(t, err, "the database has no account unknown: run Outbox.Migrate")
+
+		config.Client, err = gateway.New("https://sandbox.gateway.example", gateway.BearerToken("sk_test_x"), gateway.WithAccount("shop"))
+		require.NoError(t, err)
+		wrong, err := w.database.outbox(config)
+		require.NoError(t, err)
+		require.ErrorIs(t, w.work(t.Context(), wrong), operations.ErrAccountConflict)
+		require.ErrorIs(t, wrong.Migrate(t.Context()), operations.ErrAccountConflict)
+	}, onPostgres, onSQLite)
+}
+
+// What a request or a handler depends on is flushed to disk whatever PostgreSQL's
+// default; a stronger default stays.
+func TestCommitsAreDurableWhateverTheDefault(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			w := openOn(t, onPostgres, onPostgres.create(t)+"&synchronous_commit="+setting, nil)
+			_, err := w.db.ExecContext(t.Context(), `CREATE TABLE seen (state text, setting text);
+				CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					INSERT INTO seen VALUES (NEW.state, current_setting('synchronous_commit')); RETURN NEW; END $$;
+				CREATE TRIGGER see BEFORE UPDATE ON gateway_operations FOR EACH ROW WHEN (NEW.state IN ('sent', 'done')) EXECUTE FUNCTION see()`)
+			require.NoError(t, err)
+			charge := w.paid(1000)
+			w.start(w.outbox)
+			w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+			w.reaches("refund", operations.Done)
+			var seen, right int
+			require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT state), COUNT(DISTINCT state) FILTER (WHERE setting = $1) FROM seen`,
+				want).Scan(&seen, &right))
+			assert.Equal(t, 2, right)
+			assert.Equal(t, 2, seen)
+		})
+	}
+}
+
+// Every default isolation level, and both drivers, with default pools.
+func TestTheOutboxWorksAsPostgreSQLIsOpened(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"pgx", "postgres"} {
+		for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+			t.Run(driver+", "+level, func(t *testing.T) {
+				t.Parallel()
+				w := open(t, onPostgres, nil)
+				db, err := sql.Open(driver, w.name+"&sslmode=disable&default_transaction_isolation="+strings.ReplaceAll(level, " ", "%20"))
+				require.NoError(t, err)
+				t.Cleanup(func() { assert.NoError(t, db.Close()) })
+				w.database = &database{engine: onPostgres, db: db}
+				w.outbox = w.newOutbox()
+				var got string
+				require.NoError(t, db.QueryRowContext(t.Context(), `SHOW transaction_isolation`).Scan(&got))
+				require.Equal(t, level, got)
+				require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(2)))
+				w.start(w.outbox)
+				var charges []*gateway.Transaction
+				for i := range 5 {
+					charge := w.paid(1000)
+					charges = append(charges, charge)
+					w.add(
+						operations.Refund{Key: "first " + charge.ID, TransactionID: charge.ID, Amount: int64(100 + i)},
+						operations.Refund{Key: "second " + charge.ID, TransactionID: charge.ID, Amount: 200},
+						operations.CreateTransaction(order("order "+charge.ID, 500)),
+					)
+				}
+				for i, charge := range charges {
+					for _, key := range []string{"first ", "second ", "order "} {
+						w.reaches(key+charge.ID, operations.Done)
+					}
+					assert.Equal(t, int64(300+i), w.refunded(charge.ID))
+				}
+			})
+		}
+	}
+}
+
+func TestManyProcessesMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		name := e.create(t)
+		e.migrate(t, name)
+		gw := mockserver.Run(t)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				db, err := e.open(t.Context(), name)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				o, err := db.outbox(operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
+				if assert.NoError(t, err) {
+					assert.NoError(t, o.Migrate(t.Context()))
+				}
+				assert.NoError(t, db.close())
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// An idle process looks for operations with one query per interval, which reads an
+// index.
+func TestAnIdleProcessReadsAnIndex(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, nil)
+		query := `SELECT id, due_at FROM gateway_operations AS o WHERE account = 'shop' AND state IN ('waiting', 'working', 'sent', 'decided') AND due_at <= 5
+			AND (lease_until IS NULL OR lease_until < 7) ORDER BY due_at LIMIT 10`
+		explain := `EXPLAIN QUERY PLAN `
+		if e == onPostgres {
+			explain = `EXPLAIN `
+			_, err := w.db.ExecContext(t.Context(), `INSERT INTO gateway_operations (account, scope, kind, key, state, params, progress, claims, due_at, created_at, updated_at)
+				SELECT 'shop', '', 'k', i::text, 'done', '{}', '{}', 0, i, i, i FROM generate_series(1, 5000) i; ANALYZE gateway_operations`)
+			require.NoError(t, err)
+		}
+		rows, err := w.db.QueryContext(t.Context(), explain+query)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, rows.Close()) }()
+		columns, err := rows.Columns()
+		require.NoError(t, err)
+		var plan []string
+		for rows.Next() {
+			values := make([]any, len(columns))
+			for i := range values {
+				values[i] = new(string)
+			}
+			require.NoError(t, rows.Scan(values...))
+			plan = append(plan, *values[len(values)-1].(*string))
+		}
+		require.NoError(t, rows.Err())
+		assert.Contains(t, strings.Join(plan, "\n"), "gateway_operations_due")
+	}, onPostgres, onSQLite)
+}
+
+// When Run is told to end, it finishes what it has begun and begins nothing else.
+func TestRunEndsGracefully(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, func(c *operations.Config) { c.Workers, c.SendTimeout, c.SettleAfter = 2, 10*time.Second, time.Minute })
+		require.NoError(t, w.gw.Faults.Add(mockserver.Latency(300*time.Millisecond).On("transactions.create")))
+		stop := w.start(w.outbox)
+		for _, key := range []string{"1", "2", "3", "4", "5", "6"} {
+			w.add(operations.CreateTransaction(order(key, 500)))
+		}
+		require.Eventually(t, func() bool { return w.gw.Requests.Count("transactions.create") > 0 }, time.Minute, time.Millisecond)
+		stop()
+		counts, err := w.outbox.Counts(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, counts[operations.Working]+counts[operations.Sent]+counts[operations.Decided], counts)
+		assert.Positive(t, counts[operations.Waiting])
+		sent := w.gw.Requests.Count("transactions.create")
+		w.start(w.outbox)
+		for _, key := range []string{"1", "2", "3", "4", "5", "6"} {
+			w.reaches(key, operations.Done)
+			w.result(key)
+		}
+		assert.Equal(t, 6, w.gw.Requests.Count("transactions.create"))
+		assert.Less(t, sent, 6)
+	}, onPostgres, onSQLite)
+}
+
+// A process finds the operations that it inserts at once, although it polls rarely, and
+// those that wait for them.
+func TestRunFindsItsOwnOperationsAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, func(c *operations.Config) { c.PollInterval = time.Hour })
+		charge := w.paid(1000)
+		w.start(w.outbox)
+		for _, key := range []string{"1", "2", "3"} { // the second time, the process has been idle
+			w.add(operations.Refund{Key: key, TransactionID: charge.ID, Amount: 100}, operations.Refund{Key: key + " too", TransactionID: charge.ID, Amount: 50})
+			w.reaches(key, operations.Done)
+			w.reaches(key+" too", operations.Done)
+		}
+		assert.Equal(t, int64(450), w.refunded(charge.ID))
+	}, onPostgres, onSQLite)
+}
+
+// Another process inserts. The operation is found within the interval.
+func TestRunFindsTheOperationsOfOtherProcesses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, nil)
+		w.start(w.newOutbox())
+		w.add(operations.CreateTransaction(order("order-1", 500)))
+		w.reaches("order-1", operations.Done)
+	}, onPostgres, onSQLite)
+}
+
+// logBuffer is a log that several goroutines write.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// The database fails while operations are worked on: Run logs it, and goes on.
+func TestRunSurvivesFailuresOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		logs := &logBuffer{}
+		w := open(t, e, func(c *operations.Config) { c.Logger = slog.New(slog.NewTextHandler(logs, nil)) })
+		w.start(w.outbox)
+		_, err := w.db.ExecContext(t.Context(), `ALTER TABLE gateway_operations RENAME TO elsewhere`)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return strings.Contains(logs.text(), "operations could not be worked on") }, time.Minute, time.Millisecond)
+		_, err = w.db.ExecContext(t.Context(), `ALTER TABLE elsewhere RENAME TO gateway_operations`)
+		require.NoError(t, err)
+		w.add(operations.CreateTransaction(order("order-1", 500)))
+		w.reaches("order-1", operations.Done)
+	}, onPostgres, onSQLite)
+}
+
+// Behind a pooler in transaction mode, prepared statements are lost: Migrate says what
+// to set, and with that the outbox works.
+func TestPreparedStatementsBehindPgBouncerAreRefused(t *testing.T) {
+	t.Parallel()
+	url := os.Getenv("PGBOUNCER_URL")
+	if url == "" {
+		t.Skip("PGBOUNCER_URL is not set: integration/run starts PgBouncer")
+	}
+	gw := mockserver.Run(t)
+	open := func(name string) *operations.Outbox[*sql.Tx] {
+		db, err := sql.Open("pgx", name)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		client := gw.Client(gateway.WithAccount("a" + strings.ToLower(rand.Text()[:16])))
+		o, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Logger: quiet})
+		require.NoError(t, err)
+		return o
+	}
+	var refused error
+	for range 20 { // one call finds it unless no two clients of the pooler meet
+		if refused = open(url).Migrate(t.Context()); refused != nil {
+			break
+		}
+	}
+	require.ErrorContains(t, refused, "add default_query_exec_mode=exec")
+	o := open(url + "&default_query_exec_mode=exec")
+	require.NoError(t, o.Migrate(t.Context()))
+	done := make(chan error, 1)
+	operations.OnResult(o, func(_ context.Context, _ *sql.Tx, r operations.TransactionResult) error {
+		done <- r.Err
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	db, err := sql.Open("pgx", url+"&default_query_exec_mode=exec")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = o.InsertTx(t.Context(), tx, operations.CreateTransaction(order("order-1", 500)))
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+	require.NoError(t, <-done)
+	cancel()
+	require.NoError(t, <-ended)
+}

@@ -1,0 +1,270 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Query selects operations of the outbox's account; zero values select all.
+type Query struct {
+	States   []State
+	Kind     string
+	Key      string
+	Resource string // "transactions/ID"
+	After    int64  // the ID of the last entry of the previous page
+	Limit    int    // default 100
+}
+
+// List returns operations in the order in which they were inserted.
+func (o *Outbox[TX]) List(ctx context.Context, q Query) ([]*Entry, error) {
+	if err := o.store.open(ctx, o.store.driver.Conn()); err != nil {
+		return nil, err
+	}
+	where, args := `account = ? AND id > ?`, []any{o.store.account.Name, q.After}
+	for _, is := range []struct{ column, value string }{{"kind", q.Kind}, {"key", q.Key}, {"resource", q.Resource}} {
+		if is.value != "" {
+			where, args = where+` AND `+is.column+` = ?`, append(args, is.value)
+		}
+	}
+	if len(q.States) > 0 {
+		where += ` AND state IN (?` + strings.Repeat(`, ?`, len(q.States)-1) + `)`
+		for _, state := range q.States {
+			args = append(args, string(state))
+		}
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	return readAll(ctx, o.store, `SELECT {columns} FROM {t} WHERE `+where+` ORDER BY id LIMIT ?`, append(args, limit), func(row Scanner) (*Entry, error) {
+		r, err := scan(row)
+		if err != nil {
+			return nil, err
+		}
+		return &r.Entry, nil
+	})
+}
+
+// Counts returns how many operations of the account are in each state except
+// [Done]. Alert on [Ambiguous] and [Dead].
+func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
+	if err := o.store.open(ctx, o.store.driver.Conn()); err != nil {
+		return nil, err
+	}
+	type count struct {
+		state string
+		n     int64
+	}
+	list, err := readAll(ctx, o.store, `SELECT state, COUNT(*) FROM {t} WHERE state <> 'done' AND account = ? GROUP BY state`, []any{o.store.account.Name},
+		func(row Scanner) (c count, err error) {
+			err = row.Scan(&c.state, &c.n)
+			return c, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[State]int64)
+	for _, c := range list {
+		counts[State(c.state)] = c.n
+	}
+	return counts, nil
+}
+
+// CancelTx cancels an operation in your transaction. Its handler does not run.
+// It returns [ErrState] if the operation was or may have been sent, if a
+// worker is about to send it, or if it is finished.
+func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
+	c := o.store.driver.In(tx)
+	if err := o.store.open(ctx, c); err != nil {
+		return err
+	}
+	n, err := o.store.exec(ctx, c, `UPDATE {t} SET state = 'canceled', updated_at = {now}, lease_until = NULL
+		WHERE id = ? AND account = ? AND state = 'waiting'`, id, o.store.account.Name)
+	if err != nil {
+		return wrap(err)
+	}
+	if n == 0 {
+		return o.wrongState(ctx, c, id)
+	}
+	return nil
+}
+
+func (o *Outbox[TX]) wrongState(ctx context.Context, c Conn, id int64) error {
+	var state string
+	found, err := o.store.first(ctx, c, `SELECT state FROM {t} WHERE id = ? AND account = ?`, []any{id, o.store.account.Name}, into(&state))
+	switch {
+	case err != nil:
+		return wrap(err)
+	case !found:
+		return fmt.Errorf("%w: %d", ErrNotFound, id)
+	}
+	return fmt.Errorf("%w: operation %d is %s", ErrState, id, state)
+}
+
+// Decision is what a person decides about an [Ambiguous] operation.
+type Decision string
+
+// The decisions.
+const (
+	// Applied: the gateway applied the operation. The handler gets the result.
+	Applied Decision = "applied"
+	// SendAgain: the gateway did not apply it; send it again.
+	SendAgain Decision = "send_again"
+	// Abandoned: do not send it again. The handler gets [ErrAbandoned].
+	Abandoned Decision = "abandoned"
+)
+
+// Resolution resolves an [Ambiguous] operation.
+type Resolution struct {
+	Decision   Decision
+	ResourceID string // the id of the created resource, if Decision is Applied
+	By         string // who decided and why, for the history; required
+
+	// Override accepts a resource that differs from the operation, if Decision
+	// is Applied. It says why, and is recorded in the history.
+	Override string
+}
+
+// Resolve carries out a person's decision about an [Ambiguous] operation. Look
+// at the resource and the gateway's dashboard first: if the operation was
+// applied after all, SendAgain moves the money a second time.
+//
+// Applied reads the resource and returns [ErrMismatch] if it differs from the
+// operation, unless Resolution.Override says why that is right.
+func (o *Outbox[TX]) Resolve(ctx context.Context, id int64, d Resolution) error {
+	if d.By == "" {
+		return errors.New("operations: Resolution.By must say who decided, and why")
+	}
+	r, err := o.find(ctx, id, Ambiguous)
+	if err != nil {
+		return err
+	}
+	r.p.note(r.clock(), "resolved as "+string(d.Decision)+": "+d.By)
+	state := Decided
+	switch d.Decision {
+	case Applied:
+		err = o.resolveApplied(ctx, r, d)
+	case SendAgain:
+		r.p.Doubts++
+		r.p.sendAgain()
+		state = Waiting
+	case Abandoned:
+		r.p.Outcome = &outcome{Rejection: &RejectedError{Kind: "abandoned", Text: ErrAbandoned.Error() + ": " + d.By}}
+	default:
+		err = fmt.Errorf("Resolution.Decision is %q: it must be Applied, SendAgain or Abandoned", d.Decision)
+	}
+	if err != nil {
+		return wrap(err)
+	}
+	return o.reopen(ctx, r, state)
+}
+
+func (o *Outbox[TX]) resolveApplied(ctx context.Context, r *record, d Resolution) error {
+	op, err := newOperation(r.Kind, r.params)
+	if err != nil {
+		return err
+	}
+	switch _, id, _ := strings.Cut(r.Resource, "/"); {
+	case r.Resource == "" && d.ResourceID == "":
+		return errors.New("Resolution.ResourceID must be the id of the created resource")
+	case r.Resource != "" && d.ResourceID != "" && !strings.EqualFold(d.ResourceID, id):
+		return fmt.Errorf("%w: the operation is about %s", ErrMismatch, r.Resource)
+	}
+	a := &attempt[TX]{Outbox: o, record: r}
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	value, err := op.decided(ctx, s, &r.p.Before, d.ResourceID)
+	if err != nil {
+		return err
+	}
+	if why := op.differs(value); why != "" {
+		if d.Override == "" {
+			return fmt.Errorf("%w: %s: if it is right all the same, say why in Resolution.Override", ErrMismatch, why)
+		}
+		r.p.note(r.clock(), "a difference was accepted: "+why+": "+d.Override)
+	}
+	encoded, err := encodeResult(value)
+	if err != nil {
+		return err
+	}
+	if _, ok := op.(Refund); ok {
+		r.p.Refunded = r.p.Before.RefundedAmount + r.p.Before.Refund
+	}
+	r.p.Outcome = &outcome{Value: encoded}
+	return nil
+}
+
+// Retry runs the handler of a [Dead] operation again, without calling the
+// gateway.
+func (o *Outbox[TX]) Retry(ctx context.Context, id int64) error {
+	r, err := o.find(ctx, id, Dead)
+	if err != nil {
+		return err
+	}
+	r.p.HandlerRuns = 0
+	return o.reopen(ctx, r, Decided)
+}
+
+// find reads an operation in a state.
+func (o *Outbox[TX]) find(ctx context.Context, id int64, state State) (*record, error) {
+	c := o.store.driver.Conn()
+	if err := o.store.open(ctx, c); err != nil {
+		return nil, err
+	}
+	var r *record
+	found, err := o.store.read(ctx, `SELECT {columns} FROM {t} WHERE id = ? AND account = ? AND state = ?`,
+		[]any{id, o.store.account.Name, string(state)}, func(row Scanner) (err error) {
+			r, err = scan(row)
+			return err
+		})
+	if err == nil && !found {
+		return nil, o.wrongState(ctx, c, id)
+	}
+	return r, wrap(err)
+}
+
+// reopen lets workers continue with an operation that [Outbox.find] has read, unless
+// it was changed since.
+func (o *Outbox[TX]) reopen(ctx context.Context, r *record, state State) error {
+	progress, err := r.encoded()
+	if err != nil {
+		return err
+	}
+	return wrap(o.store.durable(ctx, func(tx TX) error {
+		c := o.store.driver.In(tx)
+		n, err := o.store.exec(ctx, c, `UPDATE {t} SET state = ?, progress = {json}, refunded = ?, claims = claims + 1,
+			due_at = {now}, lease_until = NULL, updated_at = {now} WHERE id = ? AND state = ? AND claims = ?`,
+			string(state), progress, r.refunded(), r.ID, string(r.State), r.claims)
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			return o.wrongState(ctx, c, r.ID)
+		}
+		return o.engine.Wake(ctx, tx, r.ID, r.Kind)
+	}))
+}
+
+// Purge deletes the account's operations that were done or canceled before a time
+// and returns how many. Their keys are forgotten: an operation inserted again with
+// such a key is sent again. The gateway still applies a create only once per
+// reference, but would apply a refund twice. Keep operations for as long as
+// your code may insert them again.
+func (o *Outbox[TX]) Purge(ctx context.Context, before time.Time) (int64, error) {
+	c := o.store.driver.Conn()
+	if err := o.store.open(ctx, c); err != nil {
+		return 0, err
+	}
+	var n int64
+	err := o.store.try(ctx, func() (err error) {
+		n, err = o.store.exec(ctx, c, `DELETE FROM {t} WHERE account = ? AND state IN ('done', 'canceled') AND updated_at < ?`,
+			o.store.account.Name, before.UnixMilli())
+		return err
+	})
+	return n, wrap(err)
+}

@@ -1,0 +1,194 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+)
+
+// polling is the engine of [Outbox.Run].
+type polling[TX any] struct {
+	woken chan struct{} // has an element if an operation became due in this process
+}
+
+func newPolling[TX any]() *polling[TX] { return &polling[TX]{woken: make(chan struct{}, 1)} }
+
+// Migrate implements [Engine].
+func (*polling[TX]) Migrate(context.Context, TX, bool) error { return nil }
+
+// Wake implements [Engine].
+func (p *polling[TX]) Wake(context.Context, TX, int64, string) error {
+	signal(p.woken)
+	return nil
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run works on the account's operations until ctx ends: it looks for those that are
+// due, calls [Outbox.Work] for up to Config.Workers of them at a time, and sleeps until
+// the next one is due. Any number of processes may run it on PostgreSQL, and those of
+// one machine on SQLite. A process that serves several accounts calls Run of each.
+//
+// When ctx ends, Run starts no other operation, and waits for those that it works
+// on, for at most SendTimeout and HandlerTimeout; then it returns nil. It returns an error
+// at once if the database is not set up: a setting that could lose a commit, no
+// account (see [Outbox.Migrate]), or [ErrAccountConflict]. Later failures of the
+// database are logged, and the work is repeated.
+func (o *Outbox[TX]) Run(ctx context.Context) error {
+	p, ok := o.engine.(*polling[TX])
+	if !ok {
+		return errors.New("operations: an engine works on the operations of this outbox: Run is for an outbox of New")
+	}
+	if err := o.store.ready(ctx); err != nil {
+		return err
+	}
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	r := &runner[TX]{Outbox: o, running: make(map[int64]bool), finished: make(chan struct{}, 1)}
+	r.loop(ctx, work, p.woken)
+	defer time.AfterFunc(o.config.SendTimeout, cancel).Stop()
+	r.workers.Wait()
+	return nil
+}
+
+// runner is one call of [Outbox.Run].
+type runner[TX any] struct {
+	*Outbox[TX]
+
+	workers  sync.WaitGroup
+	finished chan struct{} // has an element if a call of Work has ended
+
+	mu      sync.Mutex
+	running map[int64]bool
+	failed  bool // the last look, or a call of Work since
+
+	found []int64   // due operations of the last look that no worker has yet
+	look  time.Time // when to look again
+}
+
+// firstLook is when the runner looks for an operation that was inserted in a
+// transaction of this process. It does not see the commit, so it looks again after
+// twice the time, and so on.
+const firstLook = 5 * time.Millisecond
+
+// loop works until ctx ends; work is the context of the calls of Work.
+func (r *runner[TX]) loop(ctx, work context.Context, woken <-chan struct{}) {
+	interval := r.config.PollInterval
+	soon := interval
+	for ctx.Err() == nil {
+		if !time.Now().Before(r.look) {
+			soon = min(2*soon, interval)
+			r.find(ctx, soon)
+		}
+		idle := r.start(work)
+		timer := time.NewTimer(time.Until(r.look))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-woken:
+			soon = firstLook / 2
+			r.lookIn(firstLook)
+		case <-r.finished:
+			// An operation that waited for the finished one may be due.
+			if idle {
+				r.lookIn(0)
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// lookIn makes the next look happen in d or earlier, or in an interval if the
+// database fails.
+func (r *runner[TX]) lookIn(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at := time.Now().Add(d); at.Before(r.look) && !r.failed {
+		r.look = at
+	}
+}
+
+// find looks for due operations. The next look is when the next operation is due, or
+// after the pause.
+func (r *runner[TX]) find(ctx context.Context, pause time.Duration) {
+	now := time.Now()
+	// More than there are workers, in random order: other processes look too.
+	due, err := r.store.due(ctx, 4*r.config.Workers, pause)
+	r.mu.Lock()
+	r.failed = err != nil
+	r.mu.Unlock()
+	r.found, r.look = r.found[:0], now.Add(pause)
+	if err != nil {
+		r.look = now.Add(r.config.PollInterval)
+		if ctx.Err() == nil {
+			r.fail(ctx, 0, err)
+		}
+		return
+	}
+	for _, d := range due {
+		if d.wait > 0 {
+			r.look = now.Add(min(pause, d.wait))
+			break
+		}
+		r.found = append(r.found, d.id)
+	}
+	mathrand.Shuffle(len(r.found), func(i, j int) { r.found[i], r.found[j] = r.found[j], r.found[i] })
+}
+
+// start works on operations that were found. It returns whether there are workers
+// without work.
+func (r *runner[TX]) start(ctx context.Context) (idle bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.found) > 0 && len(r.running) < r.config.Workers {
+		id := r.found[0]
+		r.found = r.found[1:]
+		if r.running[id] {
+			continue
+		}
+		r.running[id] = true
+		r.workers.Go(func() {
+			_, err := r.Work(ctx, id)
+			if err != nil {
+				r.fail(ctx, id, err)
+			}
+			r.mu.Lock()
+			delete(r.running, id)
+			r.failed = r.failed || err != nil
+			r.mu.Unlock()
+			signal(r.finished)
+		})
+	}
+	return len(r.running) < r.config.Workers
+}
+
+func (r *runner[TX]) fail(ctx context.Context, id int64, err error) {
+	r.config.Logger.LogAttrs(ctx, slog.LevelError, "gateway: operations could not be worked on, and will be later",
+		slog.String("account", r.store.account.Name), slog.Int64("id", id), slog.String("error", shown(err).Error()))
+}
+
+// dueOperation is an operation that a worker can claim after a wait.
+type dueOperation struct {
+	id   int64
+	wait time.Duration
+}
+
+// due returns operations that are due within a time, the first ones first.
+func (s *store[TX]) due(ctx context.Context, limit int, within time.Duration) ([]dueOperation, error) {
+	return readAll(ctx, s, `SELECT id, due_at - {now} FROM {t} AS o WHERE account = ? AND {open} AND due_at <= {now} + ?
+		AND (lease_until IS NULL OR lease_until < {now}) AND NOT EXISTS (SELECT 1 {rivals}) ORDER BY due_at LIMIT ?`,
+		[]any{s.account.Name, ms(within), limit}, func(row Scanner) (d dueOperation, err error) {
+			var wait int64
+			err = row.Scan(&d.id, &wait)
+			d.wait = fromMS(wait)
+			return d, err
+		})
+}
