@@ -105,7 +105,7 @@ func (c *subscribing) notice(reported *[]string, kind Kind, key, charge string) 
 func (c *subscribing) follows(sub *gateway.Subscription, at time.Time) bool {
 	s := &c.Subscription
 	switch o := order(sub.UpdatedAt.Time, s.UpdatedAt); {
-	case s.Status == "", o > 0:
+	case o > 0:
 		return true
 	case o < 0:
 		return false

@@ -1,6 +1,7 @@
 package books_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -313,6 +314,65 @@ func TestWhatBecomesOfTheRequestForASubscription(t *testing.T) {
 		assert.Equal(t, books.State("active"), m.subscription.State, "the reading counts more")
 		assert.Empty(t, m.subscription.Reason)
 	}
+}
+
+// Each of these readings shows one thing that is not booked, and nothing to report.
+func TestTheOutcomeOfASubscriptionsReading(t *testing.T) {
+	t.Parallel()
+	refused := item("t1", "refused", 0)
+	for name, tc := range map[string]struct {
+		first, then *gateway.Subscription
+		at          int
+		want        books.Outcome
+	}{
+		"the same":                  {period("active", 0, 1), period("active", 0, 1), 2, books.Unchanged},
+		"older, in the same status": {period("active", 0, 3), period("active", 0, 2), 4, books.Unchanged},
+		"older, in another status":  {period("active", 0, 3), period("past_due", 0, 2), 4, books.Stale},
+		"another status":            {period("active", 0, 1), period("cancel_scheduled", 0, 2), 3, books.Changed},
+		"another reason":            {period("cancel_scheduled", 0, 1), because(period("cancel_scheduled", 0, 2)), 3, books.Changed},
+		"fewer failed attempts":     {period("incomplete", 0, 1, refused), period("incomplete", 0, 2, item("t1", "pending", 0)), 3, books.Changed},
+		"paid for longer":           {period("active", 0, 1), period("active", 30, 31), 32, books.Changed},
+		"another charge":            {period("active", 0, 1), period("active", 0, 2, item("t1", "pending", 2)), 3, books.Changed},
+	} {
+		m := newMember()
+		m.apply(tc.first, day(1))
+		m.log = nil
+		assert.Equal(t, tc.want, m.apply(tc.then, day(tc.at)), name)
+		m.expect(t)
+	}
+}
+
+// because returns the subscription with a reason for its cancellation.
+func because(sub *gateway.Subscription) *gateway.Subscription {
+	sub.CancellationReason = gateway.CancellationUserRequested
+	return sub
+}
+
+func TestTheRecordOfANewCharge(t *testing.T) {
+	t.Parallel()
+	m := newMember()
+	sub := period("active", 0, 1, item("t1", "pending", 0))
+	sub.Currency = ""
+	m.apply(sub, day(1))
+	require.Len(t, m.charges, 1)
+	assert.Equal(t, books.Charge{
+		ID: "t1", Origin: books.FromSubscription, TransactionID: "t1", State: books.New, Currency: gateway.BRL, Requested: 2990,
+	}, m.charges[0])
+}
+
+func TestFactsOfASubscription(t *testing.T) {
+	t.Parallel()
+	late := period("past_due", 0, 1)
+	_, _, r := books.ApplySubscription(books.Order{}, books.Subscription{ID: "m1"}, nil,
+		books.Reading[gateway.Subscription]{Resource: late, Source: books.FromWebhook, At: day(1)})
+	require.Len(t, r.Facts, 1)
+	assert.Equal(t, fmt.Sprintf("past_due/m1/%d", late.CurrentPeriodEnd.Unix()), r.Facts[0].Key)
+	assert.Equal(t, books.FromWebhook, r.Facts[0].Source)
+
+	_, r = books.ApplySubscriptionOperation(books.Order{}, books.Subscription{ID: "m1", Operation: books.Sent}, books.Refused, "", start)
+	require.Len(t, r.Facts, 1)
+	assert.Equal(t, "ended/m1", r.Facts[0].Key)
+	assert.Equal(t, books.FromOutcome, r.Facts[0].Source)
 }
 
 func TestSubscriptionsThatAreNotUnderstood(t *testing.T) {
