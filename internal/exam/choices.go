@@ -104,7 +104,7 @@ func (c *choices) hold(what string) {
 }
 
 // request chooses what happens to a request of the program. Nil is nothing.
-func (c *choices) request(op string, write bool) *Rule {
+func (c *choices) request(op string, write, keyed bool) *Rule {
 	if c == nil || !c.on.Load() {
 		return nil
 	}
@@ -113,11 +113,11 @@ func (c *choices) request(op string, write bool) *Rule {
 		c.choose(op, 1)
 		return nil
 	}
-	rules := c.rules(op, write)
+	rules := c.rules(op, write, keyed)
 	return rules[c.choose(op, len(rules))]
 }
 
-func (c *choices) rules(op string, write bool) []*Rule {
+func (c *choices) rules(op string, write, keyed bool) []*Rule {
 	p := c.play
 	cases := fault.Reads()
 	if write {
@@ -125,6 +125,9 @@ func (c *choices) rules(op string, write bool) []*Rule {
 	}
 	rules := []*Rule{nil}
 	for _, f := range cases[1:] {
+		if f.Keyed && !keyed {
+			continue
+		}
 		rules = append(rules, &Rule{Case: f, Stale: f.Name == fault.StaleRead, Defer: func(arrive func()) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -189,6 +189,7 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	op := f.operation(r)
+	keyed := r.Header.Get("Idempotency-Key") != ""
 	f.mu.Lock()
 	rule := f.rule(op, write)
 	if write {
@@ -196,9 +197,9 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	f.mu.Unlock()
 	if rule == nil {
-		rule = f.choices.request(op, write)
+		rule = f.choices.request(op, write, keyed)
 	}
-	if rule == nil || rule.Case.Keyed && r.Header.Get("Idempotency-Key") == "" {
+	if rule == nil || rule.Case.Keyed && !keyed {
 		rule = &Rule{Case: fault.None()}
 	}
 	if rule.Case.See == nil {

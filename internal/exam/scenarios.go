@@ -133,6 +133,9 @@ func scenarios() []*Scenario {
 		}},
 		paidBy("duplicates-at-once", "paid is delivered six times in parallel, as its first delivery", []Claim{ShippedOnce}, func(p *Play, d *Delivery) int {
 			var acked atomic.Int32
+			// What one delivery has read is old when it acts, if another one has read too.
+			meet := p.On(&Rule{On: "reads", After: meeting(100 * time.Millisecond)})
+			defer p.front.remove(meet)
 			p.Together(6, func(int) {
 				if ok(d.Send("six at once")) {
 					acked.Add(1)
@@ -348,6 +351,21 @@ func lost(name, about string, c fault.Case, times int, claims ...Claim) *Scenari
 
 // paidBy is a scenario in which paid is delivered in a certain way. Without a way it is
 // forged, and no one pays.
+// meeting returns a function that returns when it has been called a second time, or after
+// a while.
+func meeting(patience time.Duration) func() {
+	second := make(chan struct{})
+	return func() {
+		alone := time.NewTimer(patience)
+		defer alone.Stop()
+		select {
+		case second <- struct{}{}: // another call waits below
+		case <-second:
+		case <-alone.C:
+		}
+	}
+}
+
 func paidBy(name, about string, claims []Claim, send func(*Play, *Delivery) int) *Scenario {
 	return &Scenario{name, about, claims, nil, func(p *Play) {
 		if send == nil {
