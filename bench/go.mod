@@ -19,7 +19,7 @@ require (
 	github.com/stripe/stripe-go/v85 v85.0.0
 	github.com/svix/svix-webhooks v1.44.0
 	github.com/valyala/fasthttp v1.77.0
-	modernc.org/sqlite v1.40.0
+	modernc.org/sqlite v1.41.0
 )
 
 require (

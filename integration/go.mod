@@ -21,7 +21,7 @@ require (
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/stretchr/testify v1.12.1
-	modernc.org/sqlite v1.40.0
+	modernc.org/sqlite v1.41.0
 )
 
 require (

@@ -23,7 +23,7 @@ import (
 // missing.
 //
 // Begin your own transactions with a context that does not end during them
-// ([context.WithoutCancel]): modernc.org/sqlite v1.40.0 may otherwise return a
+// ([context.WithoutCancel]): modernc.org/sqlite before v1.41.0 may otherwise return a
 // connection to the pool that still has the write lock, and no one can write until
 // the process ends. The outbox does so itself.
 func SQLite(db *sql.DB) Driver[*sql.Tx] {

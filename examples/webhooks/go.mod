@@ -7,7 +7,7 @@ replace github.com/gateway-go/gateway => ../../
 require (
 	github.com/gateway-go/gateway v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
-	modernc.org/sqlite v1.40.0
+	modernc.org/sqlite v1.41.0
 )
 
 require (

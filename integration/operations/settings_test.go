@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -380,4 +381,45 @@ func TestPreparedStatementsBehindPgBouncerAreRefused(t *testing.T) {
 	require.NoError(t, <-done)
 	cancel()
 	require.NoError(t, <-ended)
+}
+
+// A query that the end of its context interrupts gives back its connection without the
+// write lock. modernc.org/sqlite before v1.41.0 did not always do that.
+func TestAnInterruptedQueryOfSQLiteKeepsNoLock(t *testing.T) {
+	t.Parallel()
+	name := strings.ReplaceAll(sqliteName(filepath.Join(t.TempDir(), "shop.db")), "busy_timeout(10000)", "busy_timeout(1000)")
+	db, err := sql.Open("sqlite", name)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	_, err = db.ExecContext(t.Context(), "CREATE TABLE orders (id INTEGER PRIMARY KEY, paid INTEGER)")
+	require.NoError(t, err)
+	insert := func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // no-op after a commit
+		var id int64
+		if err := tx.QueryRowContext(ctx, "INSERT INTO orders (paid) VALUES (1) RETURNING id").Scan(&id); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	const writers, inserts = 16, 200
+	var interrupted atomic.Int64
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range inserts {
+				if insert(time.Duration((w*inserts+i)*37%20_000)*time.Microsecond) != nil {
+					interrupted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	assert.Positive(t, interrupted.Load())
+	require.NoError(t, insert(time.Minute), "no one can write after %d of %d transactions were interrupted", interrupted.Load(), writers*inserts)
 }

@@ -30,7 +30,9 @@
 //
 // SQLite allows one writer at a time: open it with a busy timeout and
 // write-ahead logging. With the driver modernc.org/sqlite the DSN is
-// "file:events.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)".
+// "file:events.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)". Use v1.41.0
+// or later: with earlier versions a connection whose query was interrupted, because a
+// context ended, may keep the write lock until the process ends.
 package sqlstore
 
 import (
