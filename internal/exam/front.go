@@ -202,10 +202,11 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	if rule == nil || rule.Case.Keyed && !keyed {
 		rule = &Rule{Case: fault.None()}
 	}
-	if rule.Case.See == nil {
-		rule.Case = fault.None()
+	what := rule.Case
+	if what.See == nil {
+		what = fault.None()
 	}
-	message := Message{Direction: ToGateway, What: describe(op, r), Fault: rule.Case.Name, began: began}
+	message := Message{Direction: ToGateway, What: describe(op, r), Fault: what.Name, began: began}
 	if rule.Seen != nil {
 		rule.Seen(body)
 	}
@@ -217,11 +218,11 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	var real *http.Response
 	switch {
-	case rule.Case.Late != fault.InTime && rule.Defer != nil:
+	case what.Late != fault.InTime && rule.Defer != nil:
 		rule.Defer(func() { f.arrive(out, body, op) })
-	case rule.Case.Late != fault.InTime:
+	case what.Late != fault.InTime:
 		f.arriveLate(out, body, op, rule.Late)
-	case rule.Case.Applied:
+	case what.Applied:
 		if real, err = f.execute(out, body); err != nil {
 			return nil, err
 		}
@@ -235,7 +236,7 @@ func (f *Front) RoundTrip(r *http.Request) (*http.Response, error) {
 		case <-time.After(rule.Hang):
 		}
 	}
-	resp, err := rule.Case.See(r, real)
+	resp, err := what.See(r, real)
 	switch {
 	case err != nil:
 		message.Answer = reason(err)
