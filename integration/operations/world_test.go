@@ -48,7 +48,7 @@ func openOn(t *testing.T, e engine, name string, change func(*operations.Config)
 	w.gw = mockserver.Run(t, append([]mockserver.Option{mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000)}, opts...)...)
 	w.shop = accountSpec{Name: "shop", Key: w.gw.Key()}
 	w.config = operations.Config{
-		Logger: quiet, SendTimeout: 200 * time.Millisecond, SettleAfter: 400 * time.Millisecond, MaxBackoff: 50 * time.Millisecond, HandlerTimeout: 5 * time.Second,
+		Logger: quiet, SendTimeout: 500 * time.Millisecond, SettleAfter: time.Second, MaxBackoff: 50 * time.Millisecond, HandlerTimeout: 5 * time.Second,
 		PollInterval: 100 * time.Millisecond,
 		Observe: func(_ context.Context, o operations.Observation) {
 			w.mu.Lock()

@@ -92,7 +92,7 @@ func openOn(t *testing.T, pool *pgxpool.Pool, change func(*operations.Config), o
 	w.key = w.gw.Key()
 	w.config = operations.Config{
 		Pool: w.pool, Logger: quiet,
-		SendTimeout: 200 * time.Millisecond, SettleAfter: 400 * time.Millisecond,
+		SendTimeout: 500 * time.Millisecond, SettleAfter: time.Second,
 		MaxBackoff: 50 * time.Millisecond, SweepInterval: time.Second, HandlerTimeout: 5 * time.Second,
 	}
 	if change != nil {

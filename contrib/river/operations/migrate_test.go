@@ -107,7 +107,7 @@ func (w *world) hurry() {
 func TestAnOlderTableBelongsToTheFirstAccount(t *testing.T) {
 	t.Parallel()
 	w, charges := older(t, 0)
-	w.config.SettleAfter = 400 * time.Millisecond
+	w.config.SettleAfter = time.Second
 	w.outbox = w.newOutbox() // migrates
 	b := w.beside("b")
 	list, err := b.outbox.List(t.Context(), operations.Query{})
@@ -208,7 +208,7 @@ func TestAnOlderTableKeepsItsIdempotencyKeys(t *testing.T) {
 
 	var mu sync.Mutex
 	keys := make(map[string]bool)
-	w.config.MaxBackoff, w.config.SettleAfter = 50*time.Millisecond, 400*time.Millisecond
+	w.config.MaxBackoff, w.config.SettleAfter = 50*time.Millisecond, time.Second
 	w.through(roundTripper(func(req *http.Request) (*http.Response, error) {
 		if key := req.Header.Get("Idempotency-Key"); key != "" && strings.HasSuffix(req.URL.Path, "/refund") {
 			mu.Lock()

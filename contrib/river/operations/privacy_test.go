@@ -159,7 +159,7 @@ func TestErrorsAreStoredCleanly(t *testing.T) {
 	t.Parallel()
 	logs := &syncBuffer{}
 	w := open(t, func(c *operations.Config) {
-		c.Logger, c.SettleAfter = slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})), 500*time.Millisecond
+		c.Logger, c.SettleAfter = slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})), time.Second
 		c.HandlerTimeout = 2 * time.Second // the lease after a panic
 	})
 	client := w.client()
