@@ -48,6 +48,26 @@ func (o *Outbox[TX]) List(ctx context.Context, q Query) ([]*Entry, error) {
 	})
 }
 
+// FindTx returns the operation with a kind ("transactions.refund") and a key, as your
+// transaction sees it. The error is [ErrNotFound] if there is none.
+//
+// An operation is [Sent] before its request leaves: a transaction that begins after
+// a resource was read knows of every request whose effect the resource can show.
+func (o *Outbox[TX]) FindTx(ctx context.Context, tx TX, kind, key string) (*Entry, error) {
+	c := o.store.driver.In(tx)
+	if err := o.store.open(ctx, c); err != nil {
+		return nil, err
+	}
+	r, err := o.store.record(ctx, c, `SELECT {columns} FROM {t} WHERE account = ? AND kind = ? AND key = ?`, []any{o.store.account.Name, kind, key})
+	switch {
+	case err != nil:
+		return nil, wrap(err)
+	case r == nil:
+		return nil, fmt.Errorf("%w: %s %s", ErrNotFound, kind, key)
+	}
+	return &r.Entry, nil
+}
+
 // Counts returns how many operations of the account are in each state except
 // [Done]. Alert on [Ambiguous] and [Dead].
 func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
