@@ -217,6 +217,12 @@ func (o *Outbox[TX]) InsertTx(ctx context.Context, tx TX, op Operation) (*Entry,
 // lease at the latest. The error is [ErrAccountConflict] if this process must not send
 // the account's operations.
 func (o *Outbox[TX]) Work(ctx context.Context, id int64) (next time.Duration, err error) {
+	next, _, err = o.work(ctx, id)
+	return next, err
+}
+
+// work is Work. It also reports whether this worker claimed the operation.
+func (o *Outbox[TX]) work(ctx context.Context, id int64) (next time.Duration, claimed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.lease())
 	defer cancel()
 	defer func() {
@@ -228,21 +234,22 @@ func (o *Outbox[TX]) Work(ctx context.Context, id int64) (next time.Duration, er
 		err = shown(err)
 	}()
 	if err := o.store.ready(ctx); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	r, err := o.store.claim(ctx, id, o.lease())
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if r == nil {
-		return o.store.until(ctx, id)
+		next, err = o.store.until(ctx, id)
+		return next, false, err
 	}
 	a := &attempt[TX]{Outbox: o, record: r}
 	next, err = a.run(ctx)
 	if errors.Is(err, errLost) {
-		return o.store.until(ctx, id)
+		next, err = o.store.until(ctx, id)
 	}
-	return next, err
+	return next, true, err
 }
 
 // lease is how long a worker owns an operation: enough for two reads and the

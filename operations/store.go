@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -172,20 +171,7 @@ func (s *store[TX]) try(ctx context.Context, work func() error) error {
 	}); ok {
 		pool.keep(ctx, s.logger)
 	}
-	giveUp := time.Now().Add(sqldb.BusyTimeout)
-	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		err := work()
-		if !sqldb.IsConflict(err) || time.Now().After(giveUp) {
-			return sqldb.Pooled(err)
-		}
-		wait := time.NewTimer(pause/2 + mathrand.N(pause)) //nolint:gosec // jitter
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
-			return err
-		}
-	}
+	return sqldb.Pooled(sqldb.Repeat(ctx, work))
 }
 
 func columns(clock string) string {

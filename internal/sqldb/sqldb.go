@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +49,24 @@ func IsConflict(err error) bool {
 			strings.Contains(text, "database table is locked")
 	default:
 		return false
+	}
+}
+
+// Repeat runs work, and repeats it while it conflicts with other sessions.
+func Repeat(ctx context.Context, work func() error) error {
+	giveUp := time.Now().Add(BusyTimeout)
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		err := work()
+		if !IsConflict(err) || time.Now().After(giveUp) {
+			return err
+		}
+		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter needs no secrecy
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return errors.Join(ctx.Err(), err)
+		}
 	}
 }
 

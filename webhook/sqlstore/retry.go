@@ -3,9 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"math/rand/v2"
-	"time"
 
 	"github.com/gateway-go/gateway/internal/sqldb"
 )
@@ -13,20 +10,7 @@ import (
 // try runs work, and retries it while it conflicts with other sessions.
 func (s *Store) try(ctx context.Context, work func() error) error {
 	s.keepConnections(ctx)
-	giveUp := time.Now().Add(sqldb.BusyTimeout)
-	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		err := work()
-		if err == nil || !sqldb.IsConflict(err) || time.Now().After(giveUp) {
-			return pooled(err)
-		}
-		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter needs no secrecy
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
-			return errors.Join(ctx.Err(), err)
-		}
-	}
+	return pooled(sqldb.Repeat(ctx, work))
 }
 
 // begin starts a handler's transaction and runs its first statement, which

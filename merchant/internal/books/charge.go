@@ -56,7 +56,7 @@ func ApplyTransaction(b Books, r Reading[gateway.Transaction]) (Books, Result) {
 // refused. A final outcome is not replaced.
 func ApplyOperation(b Books, op Operation, reason string, at time.Time) (Books, Result) {
 	c := change(b, FromOutcome, at)
-	if c.Charge.Operation.ended() || op == c.Charge.Operation {
+	if c.Charge.Operation.Ended() || op == c.Charge.Operation {
 		return c.Books, c.Result
 	}
 	c.Charge.Operation, c.Outcome = op, Changed

@@ -56,7 +56,7 @@ func ApplyTransfer(o Order, p Payout, r Reading[gateway.Transfer]) (Order, Payou
 // is not replaced.
 func ApplyPayoutOperation(o Order, p Payout, op Operation, reason string, at time.Time) (Order, Payout, Result) {
 	c := payout(o, p, FromOutcome, at)
-	if p.Operation.ended() || op == p.Operation {
+	if p.Operation.Ended() || op == p.Operation {
 		return o, p, c.Result
 	}
 	c.Payout.Operation, c.Outcome = op, Changed

@@ -42,8 +42,8 @@ const (
 	Abandoned Operation = "abandoned" // withdrawn before it was sent
 )
 
-// ended reports whether the outcome of the operation is final.
-func (o Operation) ended() bool { return o == Applied || o == Refused || o == Abandoned }
+// Ended reports whether the outcome of the operation is final.
+func (o Operation) Ended() bool { return o == Applied || o == Refused || o == Abandoned }
 
 // state returns the state of a record that was not read yet, which depends on whether
 // its operation was applied or refused.

@@ -8,7 +8,7 @@ import "time"
 func ApplyRefund(b Books, id string, op Operation, moved int64, reason string, at time.Time) (Books, Result) {
 	c := change(b, FromOutcome, at)
 	r := c.refund(id)
-	if r == nil || r.Operation.ended() || r.Operation == op {
+	if r == nil || r.Operation.Ended() || r.Operation == op {
 		return c.Books, c.Result
 	}
 	wasInDoubt := r.Operation == InDoubt

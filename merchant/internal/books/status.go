@@ -95,3 +95,10 @@ func transferRowOf(s gateway.TransferStatus) *transferRow {
 	}
 	return nil
 }
+
+// Behind reports whether a status is earlier in the life of a transaction than another
+// one that was announced: a reading with it is older than the announcement.
+func Behind(read, announced gateway.TransactionStatus) bool {
+	r, a := stageOf(read), stageOf(announced)
+	return r != 0 && r < a
+}

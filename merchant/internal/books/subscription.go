@@ -72,7 +72,7 @@ func ApplySubscription(o Order, s Subscription, charges []Charge, r Reading[gate
 // is not replaced.
 func ApplySubscriptionOperation(o Order, s Subscription, op Operation, reason string, at time.Time) (Subscription, Result) {
 	c := subscription(o, s, nil, FromOutcome, at)
-	if s.Operation.ended() || op == s.Operation {
+	if s.Operation.Ended() || op == s.Operation {
 		return s, c.Result
 	}
 	q := &c.Subscription

@@ -1,0 +1,198 @@
+package merchant
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// Config configures a [Merchant]. Only Accounts is required.
+type Config struct {
+	// Accounts are the accounts at the gateway. Every record belongs to one of them for
+	// good.
+	Accounts []Account
+
+	// Dialect is the database's; the zero value means [operations.DialectSQLite]. See
+	// [operations.SQLite] for how to open it, and [operations.Postgres].
+	Dialect operations.Dialect
+
+	// On has the callbacks.
+	On Callbacks
+
+	// SendTimeout, SettleAfter and KeyLifetime are those of [operations.Config].
+	SendTimeout, SettleAfter, KeyLifetime time.Duration
+
+	// CompareEvery is how often a charge that was paid is compared with the gateway, for
+	// CompareFor after its payment: a Pix dispute has no webhook. The defaults are 24 h
+	// and 180 days.
+	CompareEvery, CompareFor time.Duration
+
+	// CallbackTimeout is how long a callback and its transaction may take; default 30 s.
+	CallbackTimeout time.Duration
+
+	// Workers is how many operations, and how many callbacks, Run works on at the same
+	// time; default 8.
+	Workers int
+
+	// PollInterval is how often Run looks for the work of other processes; default 1 s.
+	PollInterval time.Duration
+
+	Logger *slog.Logger // default slog.Default
+}
+
+// Account is one account at a gateway.
+type Account struct {
+	// Name is stored with every record and is never changed, also if the key is rotated;
+	// see [gateway.WithAccount] for its form. Open returns [ErrAccount] if the name was
+	// used with another base URL.
+	Name string
+
+	// Client is the only client that sends for this account.
+	Client *gateway.Client
+
+	// Keys, Trust and SecretPath are those of [webhook.Config].
+	Keys       []webhook.SigningKey
+	Trust      webhook.Trust
+	SecretPath gateway.Secret
+
+	// Prefix begins the references of this account's records; default Name and "-".
+	// Resources with another reference belong to other systems and are ignored. It can't
+	// be changed once it was used, and no two accounts have the same.
+	Prefix string
+
+	// Zone decides to which month an entry of the books belongs; default
+	// America/Sao_Paulo.
+	Zone *time.Location
+}
+
+// Callbacks are called once for each fact, in a transaction that also marks the fact as
+// delivered: what they write in tx happens exactly once. Facts of one order are delivered
+// in order. After an error or a panic the transaction is rolled back, and the callback
+// runs again later; the record itself is up to date meanwhile.
+//
+// A callback gets the record as it is now, which may be more than the fact says: check
+// what is left before you ship. It writes to this database in tx alone and calls no other
+// service; follow-up work is inserted with the Tx methods. It does not commit or roll
+// back tx.
+//
+// A fact whose callback is nil counts as delivered.
+type Callbacks struct {
+	// Paid: an order is paid in full, for the first time. Ship only if Charge.Left is
+	// not less than what the order costs: the payment may have been refunded or disputed
+	// since.
+	Paid func(ctx context.Context, tx *sql.Tx, c *Charge) error
+
+	// PaidAgain: a charge was paid that the order did not need any more: a second charge,
+	// or any payment after [Merchant.CloseOrderTx]. If it is nil, the payment is a
+	// [Problem]; [RefundAgain] refunds it.
+	PaidAgain func(ctx context.Context, tx *sql.Tx, c *Charge) error
+
+	// Unpaid: a charge ended without payment, see Charge.Reason. Paid may follow for a
+	// voucher that is paid late.
+	Unpaid func(ctx context.Context, tx *sql.Tx, c *Charge) error
+
+	// Refunded: more money of a charge went back, by a refund of yours or by someone else
+	// (Refund.ID is ""). Decide by Refund.Order.Left: after a double payment a refund
+	// does not cancel the order.
+	Refunded func(ctx context.Context, tx *sql.Tx, r *Refund) error
+
+	// RefundRejected: a refund of yours was not made and never will be, see Refund.Reason.
+	RefundRejected func(ctx context.Context, tx *sql.Tx, r *Refund) error
+
+	// Disputed: a charge was charged back or disputed (Charge.Disputed > 0), or the
+	// dispute ended in your favor (0 again).
+	Disputed func(ctx context.Context, tx *sql.Tx, c *Charge) error
+
+	// Problem: a person must decide or look, see [Merchant.Problems].
+	Problem func(ctx context.Context, tx *sql.Tx, p *Problem) error
+}
+
+var (
+	// ErrAccount reports that no account, or more than one, fits, or that the account's
+	// name or prefix is in use for another one.
+	ErrAccount = errors.New("merchant: the account does not fit")
+
+	// ErrNotFound reports that there is no such record.
+	ErrNotFound = errors.New("merchant: there is no such record")
+
+	// ErrReused reports that the ID belongs to a record with other parameters.
+	ErrReused = errors.New("merchant: the ID belongs to another record")
+
+	// ErrUnknown reports that the outcome of an earlier charge of the order is not known
+	// yet. A second charge is not safe before it is.
+	ErrUnknown = errors.New("merchant: the outcome of an earlier charge of the order is not known yet")
+
+	// ErrLeft reports that a refund exceeds what is left of the charge, less the refunds
+	// that are under way.
+	ErrLeft = errors.New("merchant: the refund exceeds what is left of the charge")
+
+	// ErrState reports that the state of the record does not allow the call.
+	ErrState = errors.New("merchant: the state of the record does not allow this")
+)
+
+// invalid returns the error of a parameter.
+func invalid(op, field, message string) error {
+	return &gateway.ValidationError{Op: op, Fields: []gateway.FieldError{{Field: field, Message: message, Code: "invalid"}}}
+}
+
+// set fills in the defaults and checks the configuration.
+func (c *Config) set() error {
+	c.Dialect = cmp.Or(c.Dialect, operations.DialectSQLite)
+	c.CompareEvery = cmp.Or(c.CompareEvery, 24*time.Hour)
+	c.CompareFor = cmp.Or(c.CompareFor, 180*24*time.Hour)
+	c.CallbackTimeout = cmp.Or(c.CallbackTimeout, 30*time.Second)
+	c.Workers = cmp.Or(c.Workers, 8)
+	c.PollInterval = cmp.Or(c.PollInterval, time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	for _, is := range []struct {
+		name  string
+		value int64
+	}{
+		{"CompareEvery", int64(c.CompareEvery)}, {"CompareFor", int64(c.CompareFor)}, {"CallbackTimeout", int64(c.CallbackTimeout)},
+		{"Workers", int64(c.Workers)}, {"PollInterval", int64(c.PollInterval)},
+	} {
+		if is.value < 0 {
+			return fmt.Errorf("merchant: Config.%s must not be negative", is.name)
+		}
+	}
+	if len(c.Accounts) == 0 {
+		return errors.New("merchant: Config.Accounts is empty: it needs the name and the client of your account")
+	}
+	return nil
+}
+
+// set fills in the defaults and checks the account.
+func (a *Account) set() (err error) {
+	if a.Client == nil {
+		return fmt.Errorf("merchant: Account.Client of %q is required", a.Name)
+	}
+	if named := a.Client.Account().Name; named != "" && named != a.Name {
+		return fmt.Errorf("%w: the client of account %q was created with gateway.WithAccount(%q)", ErrAccount, a.Name, named)
+	}
+	if a.Client, err = a.Client.With(gateway.WithAccount(a.Name)); err != nil {
+		return fmt.Errorf("merchant: Account.Name: %w", err)
+	}
+	a.Prefix = cmp.Or(a.Prefix, a.Name+"-")
+	if len(a.Prefix) > maxPrefix || strings.TrimSpace(a.Prefix) != a.Prefix || strings.ContainsFunc(a.Prefix, func(r rune) bool { return r < '!' || r > '~' }) {
+		return fmt.Errorf("merchant: Account.Prefix of %q must be 1 to %d printable ASCII characters without spaces", a.Name, maxPrefix)
+	}
+	if a.Zone == nil {
+		if a.Zone, err = time.LoadLocation("America/Sao_Paulo"); err != nil {
+			return fmt.Errorf("merchant: Account.Zone of %q: %w: import time/tzdata, or set Zone", a.Name, err)
+		}
+	}
+	return nil
+}
+
+const maxPrefix = 80

@@ -1,0 +1,284 @@
+package merchant
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/operations"
+)
+
+// delivery is a fact that is reported to the merchant.
+type delivery struct {
+	seq      int64
+	account  string
+	subject  string
+	record   string
+	charge   string
+	kind     books.Kind
+	about    int64
+	key      string
+	callback books.Callback
+	attempts int
+}
+
+// firstLook is how long after it was woken the loop looks for facts. It does not see the
+// commit, so it looks again after twice the time, and so on.
+const firstLook = 5 * time.Millisecond
+
+// deliver calls the callbacks until ctx ends.
+func (m *Merchant) deliver(ctx context.Context) {
+	pause := m.cfg.PollInterval
+	for ctx.Err() == nil {
+		n, err := m.deliverDue(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			m.fail(ctx, "the facts that are due could not be read", err)
+		case n > 0: // there may be more, or the next ones of the same orders
+			continue
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-m.woken:
+			pause = firstLook
+		case <-timer.C:
+			pause = min(2*pause, m.cfg.PollInterval)
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// deliverDue tries to deliver facts that are due, at most one of each order, and returns
+// of how many something has changed: other processes may have the rest.
+func (m *Merchant) deliverDue(ctx context.Context) (int, error) {
+	names, args := m.names()
+	var list []int64
+	err := m.store.conn().each(ctx, `SELECT seq FROM gateway_facts AS f WHERE delivered_at IS NULL AND due_at <= {now} AND account IN (`+names+`)
+		AND `+firstOfOrder+` ORDER BY due_at, seq LIMIT ?`, append(args, 4*m.cfg.Workers), func(row operations.Scanner) error {
+		var seq int64
+		err := row.Scan(&seq)
+		list = append(list, seq)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	var workers sync.WaitGroup
+	var changed atomic.Int64
+	slots := make(chan struct{}, m.cfg.Workers)
+	for _, seq := range list {
+		slots <- struct{}{}
+		workers.Go(func() {
+			defer func() { <-slots }()
+			if m.deliverOne(ctx, seq) {
+				changed.Add(1)
+			}
+		})
+	}
+	workers.Wait()
+	return int(changed.Load()), nil
+}
+
+// firstOfOrder selects facts without an earlier one of the same order that is not
+// delivered. Facts of one order are stored under its lock, so their numbers are in the
+// order of their commits.
+const firstOfOrder = `NOT EXISTS (SELECT 1 FROM gateway_facts AS e WHERE e.subject = f.subject AND e.seq < f.seq AND e.delivered_at IS NULL)`
+
+// names returns the parameters of a list of the process's accounts.
+func (m *Merchant) names() (parameters string, args []any) {
+	for name := range m.accounts {
+		args = append(args, name)
+	}
+	return "?" + strings.Repeat(", ?", len(args)-1), args
+}
+
+// deliverOne calls the callback of a fact and marks it as delivered, in one transaction
+// that holds the fact's lock. changed is false if another process has it.
+func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
+	// A callback that has begun may end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
+	defer cancel()
+	var f *delivery
+	err := m.guarded(func() (err error) {
+		f, err = m.tryDelivery(ctx, seq)
+		return err
+	})
+	if err == nil {
+		return f != nil
+	}
+	m.fail(ctx, "a callback failed and is repeated", err, slog.Int64("fact", seq))
+	if f == nil {
+		f = &delivery{}
+	}
+	wait := min(time.Second<<min(f.attempts, 12), time.Hour)
+	if sqldb.IsConflict(err) {
+		wait = time.Second
+	}
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
+	defer cancel()
+	_, err = m.store.conn().exec(ctx, `UPDATE gateway_facts SET attempts = attempts + 1, due_at = {now} + ?, error = ? WHERE seq = ? AND delivered_at IS NULL`,
+		wait.Milliseconds(), strings.ToValidUTF8(err.Error(), "\uFFFD"), seq)
+	if err != nil {
+		m.fail(ctx, "the failure of a callback could not be stored", err, slog.Int64("fact", seq))
+	}
+	return err == nil
+}
+
+// guarded turns a panic into an error.
+func (m *Merchant) guarded(run func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			m.cfg.Logger.Error("merchant: a callback panicked", slog.String("stack", string(debug.Stack())))
+			err = errors.New("panic in a callback, see the log")
+		}
+	}()
+	return run()
+}
+
+// tryDelivery is one attempt. The fact is nil if another process has it.
+func (m *Merchant) tryDelivery(ctx context.Context, seq int64) (f *delivery, err error) {
+	// The callback's statements may depend on the session's isolation.
+	tx, err := m.store.driver.Begin(ctx, sql.LevelDefault)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = m.store.driver.Rollback(ctx, tx) }() // after a commit it does nothing
+	c := m.store.in(tx)
+	err = c.each(ctx, `SELECT account, subject, record, charge, kind, about, key, callback, attempts FROM gateway_facts AS f
+		WHERE seq = ? AND delivered_at IS NULL AND `+firstOfOrder+` {skip}`, []any{seq}, func(row operations.Scanner) error {
+		f = &delivery{seq: seq}
+		return row.Scan(&f.account, &f.subject, &f.record, &f.charge, &f.kind, &f.about, &f.key, &f.callback, &f.attempts)
+	})
+	if err != nil || f == nil {
+		return f, err
+	}
+	if err := c.must(ctx, `UPDATE gateway_facts SET delivered_at = {now}, error = '' WHERE seq = ?`, seq); err != nil {
+		return f, err
+	}
+	if err := m.call(ctx, tx, f); err != nil {
+		return f, err
+	}
+	return f, m.store.driver.Commit(ctx, tx)
+}
+
+// call calls the callback of a fact with its record as it is now.
+func (m *Merchant) call(ctx context.Context, tx *sql.Tx, f *delivery) error {
+	on := &m.cfg.On
+	switch f.callback {
+	case books.OnPaid:
+		return m.callCharge(ctx, tx, f, on.Paid)
+	case books.OnPaidAgain:
+		if on.PaidAgain == nil {
+			return m.raise(ctx, tx, f)
+		}
+		return m.callCharge(ctx, tx, f, on.PaidAgain)
+	case books.OnUnpaid:
+		return m.callCharge(ctx, tx, f, on.Unpaid)
+	case books.OnDisputed:
+		return m.callCharge(ctx, tx, f, on.Disputed)
+	case books.OnRefunded:
+		return m.callRefund(ctx, tx, f, on.Refunded)
+	case books.OnRefundRejected:
+		return m.callRefund(ctx, tx, f, on.RefundRejected)
+	case onProblem:
+		return m.callProblem(ctx, tx, f)
+	default: // of a newer release
+		return fmt.Errorf("merchant: this release has no callback %q", f.callback)
+	}
+}
+
+func (m *Merchant) callCharge(ctx context.Context, tx *sql.Tx, f *delivery, call func(context.Context, *sql.Tx, *Charge) error) error {
+	if call == nil {
+		return nil
+	}
+	ch, err := m.readCharge(ctx, m.store.in(tx), f.record)
+	if err != nil {
+		return err
+	}
+	return call(ctx, tx, ch.shown())
+}
+
+func (m *Merchant) callRefund(ctx context.Context, tx *sql.Tx, f *delivery, call func(context.Context, *sql.Tx, *Refund) error) error {
+	if call == nil {
+		return nil
+	}
+	c := m.store.in(tx)
+	r := &Refund{Account: f.account, Charge: f.record, State: Done, Amount: f.about}
+	if f.kind != books.Returned {
+		list, err := readRefunds(ctx, c, `WHERE r.id = ?`, f.record)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return fmt.Errorf("%w: refund %s", ErrNotFound, f.record)
+		}
+		ch, err := m.readCharge(ctx, c, list[0].charge)
+		if err != nil {
+			return err
+		}
+		r = ch.refund(&list[0].Refund)
+	}
+	order, err := m.readOrder(ctx, c, f.subject, false)
+	if err != nil {
+		return err
+	}
+	r.Order = *order
+	return call(ctx, tx, r)
+}
+
+func (m *Merchant) callProblem(ctx context.Context, tx *sql.Tx, f *delivery) error {
+	if m.cfg.On.Problem == nil {
+		return nil
+	}
+	_, key, _ := strings.Cut(f.key, problemPrefix)
+	list, err := m.readProblems(ctx, m.store.in(tx), `WHERE key = ?`, f.account+":"+key)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("%w: problem %s", ErrNotFound, key)
+	}
+	return m.cfg.On.Problem(ctx, tx, list[0])
+}
+
+// raise makes a problem of a fact without a callback.
+func (m *Merchant) raise(ctx context.Context, tx *sql.Tx, f *delivery) error {
+	ch, err := m.readCharge(ctx, m.store.in(tx), f.record)
+	if err != nil {
+		return err
+	}
+	d, err := m.open(ctx, tx, f.subject)
+	if err != nil {
+		return err
+	}
+	d.account = ch.account
+	return d.problem(ctx, &books.Problem{
+		Key: string(books.IsPaidAgain) + "/" + f.key, Kind: books.IsPaidAgain, Record: f.record,
+		Text: fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.record),
+	})
+}
+
+func (m *Merchant) readProblems(ctx context.Context, c conn, where string, args ...any) (list []*Problem, err error) {
+	err = c.each(ctx, `SELECT id, account, subject, record, kind, text, since FROM gateway_problems `+where, args, func(row operations.Scanner) error {
+		p := new(Problem)
+		var subject string
+		var since int64
+		if err := row.Scan(&p.ID, &p.Account, &subject, &p.Record, &p.Kind, &p.Text, &since); err != nil {
+			return err
+		}
+		p.Order, p.Since = orderID(subject), time.UnixMilli(since)
+		list = append(list, p)
+		return nil
+	})
+	return list, err
+}

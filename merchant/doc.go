@@ -1,0 +1,36 @@
+// Package merchant keeps the merchant's side of the gateway in the merchant's own
+// database, PostgreSQL or SQLite: charges, refunds and the money of each order. A record
+// is stored in your transaction, its request survives crashes and is applied at most
+// once, its state is what the gateway last showed, and one callback for each business
+// fact commits exactly once.
+//
+//	m, err := merchant.Open(ctx, db, merchant.Config{
+//		Accounts: []merchant.Account{{Name: "shop", Client: client, Keys: keys}},
+//		On:       merchant.Callbacks{Paid: paid, PaidAgain: merchant.RefundAgain, Refunded: refunded},
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	go m.Run(ctx) // look at its error
+//	mux.Handle("POST /webhooks/gateway", m.Webhook("shop"))
+//
+// Then charge an order, and show what the buyer needs to pay:
+//
+//	charge, err := m.Charge(ctx, merchant.ChargeParams{Order: "A17", TransactionParams: params})
+//
+// # How it works
+//
+// The record comes before the request: a charge or refund is stored together with the
+// operation that sends it (package operations), so no webhook arrives before its record.
+//
+// Books are made of readings, never of intentions. The response to a create, a webhook
+// and a comparison each cause a reading of the resource, and one function books the
+// difference from what is booked. Late, repeated and reordered webhooks are harmless.
+//
+// A fact, such as "the order is paid", is a row that is stored once. A second transaction
+// calls your callback and marks the fact as delivered. An error in your callback delays
+// the callback, not the books.
+//
+// Not to know an outcome is a state, [Unknown], and not an error: an error means that
+// nothing was stored.
+package merchant

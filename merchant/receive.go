@@ -1,0 +1,71 @@
+package merchant
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+)
+
+// receive creates the account's receiver.
+func (m *Merchant) receive(a *account, events *sqlstore.Store) (err error) {
+	cfg := webhook.Config{
+		Keys: a.Keys, Trust: a.Trust, SecretPath: a.SecretPath, Account: a.Name,
+		Store: events, Mode: webhook.Inbox, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,
+	}
+	if len(a.Keys) == 0 || a.Trust == webhook.SignatureOrReadBack || a.Trust == webhook.ReadBackOnly {
+		cfg.API = a.Client // events that are signed are read once, by their handler
+	}
+	a.receiver, err = webhook.New(cfg)
+	if err != nil {
+		return fmt.Errorf("merchant: account %s: %w", a.Name, err)
+	}
+	webhook.OnTransaction(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.TransactionEvent) error { return m.onTransaction(ctx, a, e) })
+	return nil
+}
+
+// readAgain is how often a transaction is read that does not show yet what its event
+// reports. After about five minutes the event is old rather than the reading, such as
+// that of a dispute that was won since.
+const readAgain = 6
+
+// onTransaction reads the transaction of an event and books what it shows: an event does
+// not say what was paid, refunded or deducted. To handle an event twice changes nothing.
+func (m *Merchant) onTransaction(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
+	ch, err := m.match(ctx, a, e.ResourceID, e.Data.CorrelationID)
+	if err != nil || ch == nil {
+		return err
+	}
+	r := books.Reading[gateway.Transaction]{Source: books.FromWebhook, At: time.Now()}
+	if r.Resource, err = a.Client.Transactions.Get(ctx, e.ResourceID); err != nil {
+		return err
+	}
+	if err := m.book(ctx, ch, r); err != nil {
+		return err
+	}
+	if e.Attempt <= readAgain && books.Behind(r.Resource.Status, e.State()) {
+		return fmt.Errorf("the event says that the transaction is %s, and it was read as %s: it is read again", e.State(), r.Resource.Status)
+	}
+	return nil
+}
+
+// match returns the charge of a transaction, or nil if the transaction belongs to another
+// system of the account.
+func (m *Merchant) match(ctx context.Context, a *account, id, ref string) (*charge, error) {
+	list, err := m.readCharges(ctx, m.store.conn(), `WHERE account = ? AND (transaction_id = ? OR ref = ?) ORDER BY CASE WHEN transaction_id = ? THEN 0 ELSE 1 END`,
+		a.Name, strings.ToLower(id), ref, strings.ToLower(id))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list) > 0:
+		return list[0], nil
+	case strings.HasPrefix(ref, a.Prefix):
+		return nil, fmt.Errorf("there is no charge %s, although its reference begins with the account's prefix %q", ref, a.Prefix)
+	}
+	return nil, nil
+}

@@ -1,0 +1,138 @@
+package merchant
+
+import (
+	"html/template"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/pix"
+)
+
+// State is what is known about a record.
+type State = books.State
+
+// The states of charges and refunds.
+const (
+	New       = books.New       // stored; nothing was sent
+	Unknown   = books.Unknown   // sent or may have been sent; the outcome is not known yet
+	Ambiguous = books.Ambiguous // the outcome can't be determined; a person must decide
+	Accepted  = books.Accepted  // a refund that the gateway confirmed and the transaction does not show yet
+	Pending   = books.Pending   // waits for the payer
+	Paid      = books.Paid
+	Underpaid = books.Underpaid // paid, but less than requested or in another currency
+	Refunded  = books.Refunded  // nothing is left
+	Disputed  = books.Disputed
+	Done      = books.Done      // a refund that the transaction shows
+	Failed    = books.Failed    // ended without payment, see Reason
+	Rejected  = books.Rejected  // the gateway rejected the refund
+	Withdrawn = books.Withdrawn // withdrawn before it was sent
+)
+
+// Charge is one attempt to collect the money of an order. Amounts are in cents of Currency
+// and are the gateway's, except Requested.
+type Charge struct {
+	ID            string // also its external_ref
+	Account       string
+	Order         string
+	Attempt       int // of the order, from 1
+	TransactionID string
+	Method        gateway.Method
+	State         State
+	Reason        string // of a failure: expired, canceled, a refusal reason, the gateway's message
+
+	Currency  gateway.Currency
+	Requested int64 // what the order wants
+	Amount    int64 // what the buyer is asked to pay, with interest
+	Paid      int64
+	Fee       int64 // as the gateway estimates it; 0 if it reports none
+	Refunded  int64
+	Disputed  int64
+	Late      bool // paid after it had failed
+
+	PixCode    string                  // "" unless it is a Pix
+	Voucher    *gateway.VoucherDetails // nil unless it is a voucher
+	Challenge  *gateway.NextAction     // the 3-D Secure challenge, nil unless one is open
+	EndToEndID string                  // of a Pix that was paid
+	CreatedAt  time.Time               // by the database's clock
+	ExpiresAt  time.Time               // of the Pix or voucher; may be zero
+	PaidAt     time.Time               // zero before
+
+	account *account
+}
+
+// Left returns what is left of the payment, in cents: Paid, less Refunded and Disputed.
+func (c *Charge) Left() int64 { return c.Paid - c.Refunded - c.Disputed }
+
+// QR returns the Pix code as an SVG picture for a page, "" if there is none.
+func (c *Charge) QR() template.HTML {
+	if c.PixCode == "" {
+		return ""
+	}
+	picture, err := pix.Draw(c.PixCode)
+	if err != nil { // too long for a QR code: the buyer copies it
+		return ""
+	}
+	return template.HTML(picture.SVG()) //nolint:gosec // drawn here
+}
+
+// Refund is a refund, or money that went back without one of yours. Amounts are in cents.
+type Refund struct {
+	ID      string // yours; "" if someone else refunded
+	Account string
+	Charge  string // the ID of the charge
+	State   State
+	Amount  int64  // what went back, 0 before the outcome is known
+	Reason  string // why it was rejected
+	Order   Order  // the money of the order now; zero except in a callback
+}
+
+// Order is the money of an order. Each amount is the sum of the order's entries, in cents
+// of Currency.
+type Order struct {
+	ID       string
+	Currency gateway.Currency
+	Paid     int64
+	Fee      int64
+	Refunded int64
+	Disputed int64
+	Settled  bool // it was paid in full
+	Closed   bool // it wants no more money, see [Merchant.CloseOrderTx]
+
+	Charges []*Charge // the oldest first; nil in a callback
+	Refunds []*Refund // the oldest first; nil in a callback
+
+	settledBy string // the ID of a charge
+}
+
+// Left returns what the buyer paid and has not got back, in cents.
+func (o *Order) Left() int64 { return o.Paid - o.Refunded - o.Disputed }
+
+// Net returns what remains for you, in cents: Left, less Fee.
+func (o *Order) Net() int64 { return o.Left() - o.Fee }
+
+// Current returns the charge to show to the buyer: the one that paid the order, or else
+// the newest one that may still be paid. It is nil if there is none.
+func (o *Order) Current() *Charge {
+	var current *Charge
+	for _, c := range o.Charges {
+		switch {
+		case c.ID == o.settledBy:
+			return c
+		case c.State != Failed && c.State != Withdrawn:
+			current = c
+		}
+	}
+	return current
+}
+
+// Problem is something that a person must decide or look at.
+type Problem struct {
+	ID      int64
+	Account string
+	Order   string
+	Record  string // the ID of a charge or refund
+	Kind    string
+	Text    string // without personal data
+	Since   time.Time
+}
