@@ -141,7 +141,8 @@ func (m *Merchant) Webhook(account string) http.Handler {
 // Run sends what is stored, handles webhooks, compares charges with the gateway and calls
 // your callbacks until ctx ends, finishes what is in progress, and returns nil. Several
 // processes may run at once, on SQLite those of one machine. A process that only takes
-// orders and webhooks need not run it.
+// orders and webhooks need not run it. Call it once: after it has returned, the handlers of
+// Webhook accept no events.
 //
 // It returns an error at once if the database is not set up. Later failures of the
 // database or the gateway are logged, and the work is repeated.

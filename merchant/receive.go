@@ -41,6 +41,9 @@ func (m *Merchant) onTransaction(ctx context.Context, a *account, e *webhook.Tra
 	if err != nil || ch == nil {
 		return err
 	}
+	if ch.Books.Status == e.State() && ch.Books.State == Pending {
+		return nil // nothing is new: nearly every create has such an event
+	}
 	r := books.Reading[gateway.Transaction]{Source: books.FromWebhook, At: time.Now()}
 	if r.Resource, err = a.Client.Transactions.Get(ctx, e.ResourceID); err != nil {
 		return err

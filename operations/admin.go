@@ -101,8 +101,10 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 	if err := o.store.open(ctx, c); err != nil {
 		return err
 	}
+	// It does not wait for a worker that has the row: the worker's handler may wait for a
+	// lock of the caller's transaction.
 	n, err := o.store.exec(ctx, c, `UPDATE {t} SET state = 'canceled', updated_at = {now}, lease_until = NULL
-		WHERE id = ? AND account = ? AND state = 'waiting'`, id, o.store.account.Name)
+		WHERE id = (SELECT id FROM {t} WHERE id = ? AND account = ? AND state = 'waiting' {skip})`, id, o.store.account.Name)
 	if err != nil {
 		return wrap(err)
 	}
@@ -120,6 +122,9 @@ func (o *Outbox[TX]) wrongState(ctx context.Context, c Conn, id int64) error {
 		return wrap(err)
 	case !found:
 		return fmt.Errorf("%w: %d", ErrNotFound, id)
+	}
+	if State(state) == Waiting {
+		return fmt.Errorf("%w: a worker is about to send operation %d", ErrState, id)
 	}
 	return fmt.Errorf("%w: operation %d is %s", ErrState, id, state)
 }

@@ -39,12 +39,12 @@ func newStore[TX any](driver Driver[TX], schema string, account gateway.Account,
 	words := []string{"{t}", s.table, "{accounts}", s.accounts, "{open}", "state IN ('waiting', 'working', 'sent', 'decided')", "{rivals}", s.rivals(), "{columns}"}
 	if driver.Dialect() == DialectSQLite {
 		words = append(words, columns(sqldb.SQLiteNow), "{now}", sqldb.SQLiteNow, "{jsonb}", "?", "{json}", "?", "{id}", "INTEGER PRIMARY KEY AUTOINCREMENT",
-			"{bigint}", "INTEGER", "{params}", "TEXT", "{progress}", "TEXT")
+			"{bigint}", "INTEGER", "{skip}", "", "{params}", "TEXT", "{progress}", "TEXT")
 	} else {
 		// The time at which a row was read, after waiting for its lock.
 		read := strings.ReplaceAll(sqldb.PostgresNow, "statement_timestamp", "clock_timestamp")
 		words = append(words, columns(read), "{now}", sqldb.PostgresNow, "{jsonb}", "CAST(? AS jsonb)", "{json}", "CAST(? AS json)",
-			"{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bigint}", "bigint", "{params}", "jsonb", "{progress}", "json")
+			"{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bigint}", "bigint", "{skip}", "FOR UPDATE SKIP LOCKED", "{params}", "jsonb", "{progress}", "json")
 	}
 	s.words = strings.NewReplacer(words...)
 	return s
