@@ -29,12 +29,7 @@ func (m *Merchant) compare(ctx context.Context) {
 	}
 }
 
-const (
-	// comparing is when a charge is compared again if its process dies or the gateway
-	// can't be read.
-	comparing = 5 * time.Minute
-	readers   = 4
-)
+const readers = 4
 
 // compareDue compares charges that are due and returns how many.
 func (m *Merchant) compareDue(ctx context.Context) (n int, err error) {
@@ -54,10 +49,12 @@ func (m *Merchant) compareDue(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	// A charge is compared again if its process dies or the gateway can't be read.
+	again := max(m.cfg.Lease, time.Minute).Milliseconds()
 	var workers sync.WaitGroup
 	slots := make(chan struct{}, readers)
 	for _, d := range list {
-		claimed, err := m.store.conn().exec(ctx, `UPDATE gateway_charges SET check_at = {now} + ? WHERE id = ? AND check_at = ?`, comparing.Milliseconds(), d.id, d.at)
+		claimed, err := m.store.conn().exec(ctx, `UPDATE gateway_charges SET check_at = {now} + ? WHERE id = ? AND check_at = ?`, again, d.id, d.at)
 		if err != nil || claimed == 0 { // another process has it
 			continue
 		}

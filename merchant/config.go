@@ -39,6 +39,10 @@ type Config struct {
 	// CallbackTimeout is how long a callback and its transaction may take; default 30 s.
 	CallbackTimeout time.Duration
 
+	// Lease is how long an event or a comparison stays claimed after its process died;
+	// default 15 s. It is extended while the process lives.
+	Lease time.Duration
+
 	// Workers is how many operations, and how many callbacks, Run works on at the same
 	// time; default 8.
 	Workers int
@@ -150,6 +154,7 @@ func (c *Config) set() error {
 	c.CompareEvery = cmp.Or(c.CompareEvery, 24*time.Hour)
 	c.CompareFor = cmp.Or(c.CompareFor, 180*24*time.Hour)
 	c.CallbackTimeout = cmp.Or(c.CallbackTimeout, 30*time.Second)
+	c.Lease = cmp.Or(c.Lease, 15*time.Second)
 	c.Workers = cmp.Or(c.Workers, 8)
 	c.PollInterval = cmp.Or(c.PollInterval, time.Second)
 	if c.Logger == nil {
@@ -159,7 +164,7 @@ func (c *Config) set() error {
 		name  string
 		value int64
 	}{
-		{"CompareEvery", int64(c.CompareEvery)}, {"CompareFor", int64(c.CompareFor)}, {"CallbackTimeout", int64(c.CallbackTimeout)},
+		{"CompareEvery", int64(c.CompareEvery)}, {"CompareFor", int64(c.CompareFor)}, {"CallbackTimeout", int64(c.CallbackTimeout)}, {"Lease", int64(c.Lease)},
 		{"Workers", int64(c.Workers)}, {"PollInterval", int64(c.PollInterval)},
 	} {
 		if is.value < 0 {

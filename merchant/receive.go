@@ -3,6 +3,7 @@ package merchant
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ func (m *Merchant) receive(a *account, events *sqlstore.Store) (err error) {
 	cfg := webhook.Config{
 		Keys: a.Keys, Trust: a.Trust, SecretPath: a.SecretPath, Account: a.Name,
 		Store: events, Mode: webhook.Inbox, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,
+		Lease: m.cfg.Lease, Backoff: backoff,
 	}
 	if len(a.Keys) == 0 || a.Trust == webhook.SignatureOrReadBack || a.Trust == webhook.ReadBackOnly {
 		cfg.API = a.Client // events that are signed are read once, by their handler
@@ -27,6 +29,13 @@ func (m *Merchant) receive(a *account, events *sqlstore.Store) (err error) {
 	}
 	webhook.OnTransaction(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.TransactionEvent) error { return m.onTransaction(ctx, a, e) })
 	return nil
+}
+
+// backoff begins low, because most handlers that fail could not read the gateway for a
+// moment, and reaches an hour. An event is tried for about half a day.
+func backoff(attempt int) time.Duration {
+	pause := min(500*time.Millisecond<<min(attempt-1, 13), time.Hour)
+	return pause/2 + rand.N(pause) //nolint:gosec // jitter needs no secrecy
 }
 
 // readAgain is how often a transaction is read that does not show yet what its event

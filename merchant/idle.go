@@ -1,0 +1,87 @@
+package merchant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/operations"
+)
+
+// Reconcile compares every charge with the gateway now that [Merchant.Run] would compare
+// later: after an outage of this side or the gateway's, or after a database was restored
+// from a backup. It returns the errors of the charges that could not be read; Run compares
+// them again.
+func (m *Merchant) Reconcile(ctx context.Context) error {
+	var failed error
+	for last := ""; ; {
+		ids, err := m.compared(ctx, last)
+		if err != nil || len(ids) == 0 {
+			return errors.Join(failed, err)
+		}
+		for _, id := range ids {
+			last = id
+			if err := m.look(ctx, id, books.FromComparison); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("charge %s: %w", id, err))
+			}
+			if ctx.Err() != nil {
+				return failed
+			}
+		}
+	}
+}
+
+// compared returns the next charges that are compared now and then.
+func (m *Merchant) compared(ctx context.Context, after string) (ids []string, err error) {
+	names, args := m.names()
+	args = append(args, after)
+	return ids, m.store.conn().each(ctx, `SELECT id FROM gateway_charges WHERE check_at IS NOT NULL AND account IN (`+names+`) AND id > ? ORDER BY id LIMIT 100`,
+		args, func(row operations.Scanner) error {
+			var id string
+			err := row.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+}
+
+// Idle waits until no operation, event or callback waits: for tests, and before a
+// deployment. A process must Run meanwhile. What is left for a person does not count. The
+// error is that of ctx if it ends before.
+func (m *Merchant) Idle(ctx context.Context) error {
+	const poll = 10 * time.Millisecond
+	for {
+		n, err := m.waiting(ctx)
+		if err != nil || n == 0 {
+			return err
+		}
+		timer := time.NewTimer(poll)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// waiting returns how much waits for this side.
+func (m *Merchant) waiting(ctx context.Context) (n int64, err error) {
+	for _, a := range m.accounts {
+		counts, err := a.receiver.Counts(ctx)
+		if err != nil {
+			return 0, err
+		}
+		n += int64(counts.Waiting + counts.Claimed)
+		states, err := a.outbox.Counts(ctx)
+		if err != nil {
+			return 0, err
+		}
+		n += states[operations.Waiting] + states[operations.Working] + states[operations.Sent] + states[operations.Decided]
+	}
+	names, args := m.names()
+	var facts int64
+	_, err = m.store.conn().first(ctx, `SELECT COUNT(*) FROM gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`, args, &facts)
+	return n + facts, err
+}
