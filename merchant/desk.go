@@ -257,8 +257,15 @@ func (d *desk) report(ctx context.Context, result books.Result) error {
 	return nil
 }
 
-// read books a reading of the charge's transaction.
+// read books a reading of the charge's transaction. A transaction with its reference that
+// is another payment was made by another system, and is not booked.
 func (d *desk) read(ctx context.Context, r books.Reading[gateway.Transaction]) error {
+	if ch, t := d.charge, r.Resource; ch.Books.TransactionID == "" && !ch.fits(t) {
+		return d.problem(ctx, &books.Problem{
+			Key: fmt.Sprintf("%s/%s/%s", books.IsUnmatched, ch.Books.ID, strings.ToLower(t.ID)), Kind: books.IsUnmatched, Record: ch.Books.ID,
+			Text: fmt.Sprintf("transaction %s has the reference of charge %s, but another amount, currency or method", t.ID, ch.Books.ID),
+		})
+	}
 	if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) { return books.ApplyTransaction(b, r) }); err != nil {
 		return err
 	}
@@ -266,6 +273,11 @@ func (d *desk) read(ctx context.Context, r books.Reading[gateway.Transaction]) e
 		ch.show(t)
 	}
 	return nil
+}
+
+// fits reports whether a transaction is the one that was asked for.
+func (r *chargeRecord) fits(t *gateway.Transaction) bool {
+	return t.AmountIs(r.Amount) && t.Method == r.Method && (t.Currency == "" || t.Currency == r.Currency)
 }
 
 // show takes over what the buyer needs.

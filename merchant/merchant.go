@@ -60,7 +60,7 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 	m := &Merchant{cfg: cfg, store: newStore(driver), accounts: make(map[string]*account), woken: make(chan struct{}, 1)}
 	events := sqlstore.New(db, dialect, sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
-		if err := m.add(a, driver, events); err != nil {
+		if err := m.add(a, driver); err != nil {
 			return nil, err
 		}
 	}
@@ -75,6 +75,11 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 	if err := m.migrate(ctx); err != nil {
 		return nil, opening(err)
 	}
+	for _, a := range m.accounts {
+		if err := m.receive(a, events); err != nil {
+			return nil, err
+		}
+	}
 	return m, nil
 }
 
@@ -86,7 +91,7 @@ func opening(err error) error {
 	return fmt.Errorf("merchant: open: %w", err)
 }
 
-func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx], events *sqlstore.Store) (err error) {
+func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx]) (err error) {
 	if err := cfg.set(); err != nil {
 		return err
 	}
@@ -108,7 +113,7 @@ func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx], events *s
 		return m.refunded(ctx, tx, a, r)
 	})
 	m.accounts[a.Name] = a
-	return m.receive(a, events)
+	return nil
 }
 
 // account returns an account by its name, which may be omitted if there is only one.

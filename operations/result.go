@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // Result is the outcome of an operation, for its handler.
@@ -190,8 +191,8 @@ func byGateway(err error) bool {
 }
 
 // readRejection reports whether a body has one of the gateway's formats for
-// errors, and the status that it contains. "message", "error" and "status" alone
-// are what proxies send too.
+// errors, and the status that it contains. "message", "status" and an "error" in words
+// are what proxies send too; an "error" that is a code is not.
 func readRejection(body []byte) (status int, formatted bool) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body), lenient())
 	if dec.PeekKind() != '{' {
@@ -210,6 +211,9 @@ func readRejection(body []byte) (status int, formatted bool) {
 			return status, formatted
 		case member == "status" && kind == '0':
 			status, _ = strconv.Atoi(string(value))
+		case member == "error" && kind == '"':
+			code, _ := jsontext.AppendUnquote(nil, value)
+			formatted = formatted || wire.IsCode(string(code))
 		case member == "error" && kind == '{':
 			inside, ok := readRejection(value)
 			status, formatted = cmp.Or(status, inside), formatted || ok

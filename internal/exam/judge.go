@@ -102,6 +102,17 @@ func (c *Charge) chargedBack() int64 {
 	return 0
 }
 
+// withheld returns what a dispute that is not decided for good may have taken already. The
+// gateway does not say.
+func (c *Charge) withheld() int64 {
+	switch c.Status {
+	case gateway.TransactionMED, gateway.TransactionInProtest, gateway.TransactionPreChargedback:
+		return c.Paid - c.Refunded
+	default:
+		return 0
+	}
+}
+
 // Order is an order of a scenario: what the exam asked for, and what the program
 // responded.
 type Order struct {
@@ -141,6 +152,7 @@ func onlyRefused(answers []int) bool {
 type truth struct {
 	charges                     []*Charge
 	paid, refunded, chargedBack int64
+	withheld                    int64
 }
 
 func truthOf(charges ...*Charge) *truth {
@@ -156,6 +168,7 @@ func (t *truth) add(c *Charge) {
 	t.paid += c.Paid
 	t.refunded += c.Refunded
 	t.chargedBack += c.chargedBack()
+	t.withheld += c.withheld()
 }
 
 func (t *truth) status() string {
@@ -304,6 +317,9 @@ func judgeAtTheEnd(o *Order, t *truth, r *Report, ticks bool, v *verdict) {
 	}
 	if r.Refunded != t.refunded {
 		v.fail(BooksAgree, "the shop reports %s refunded, the gateway has %s", reais(r.Refunded), reais(t.refunded))
+	}
+	if t.withheld > 0 && r.Status == StatusChargedBack && r.ChargedBack == t.chargedBack+t.withheld {
+		return // it counts a dispute as lost until it is won
 	}
 	if r.ChargedBack != t.chargedBack {
 		v.fail(BooksAgree, "the shop reports %s charged back, the gateway has %s", reais(r.ChargedBack), reais(t.chargedBack))

@@ -181,9 +181,22 @@ func (p *Play) Placed(method gateway.Method) *Order {
 	return o
 }
 
-// charged fails the scenario if the order has no charge.
+// charged fails the scenario if the order has no charge. A program whose last response
+// was that it will find out (202) may do so first.
 func (p *Play) charged(o *Order) []*Charge {
 	charges := p.chargesOf(o)
+	if len(charges) == 0 && len(o.answers) > 0 && accepted(o.answers[len(o.answers)-1]) {
+		p.event("the program finds out")
+		p.Tick()
+		p.Quiet()
+		for waited := time.Duration(0); ; waited += poll {
+			charges = p.chargesOf(o)
+			if len(charges) > 0 || p.exam.Has(NeedsTick) || waited >= p.exam.cfg.Grace {
+				break
+			}
+			p.exam.stage.Sleep(poll)
+		}
+	}
 	if len(charges) == 0 {
 		p.broken(NothingLost, "the order was not charged: place returned %s", codes(o.answers))
 	}
@@ -474,9 +487,11 @@ func (p *Play) settle() {
 	}
 }
 
+// poll is how often a program without tick is asked.
+const poll = 100 * time.Millisecond
+
 // wait polls the reports of a program without tick, as it may work on its own.
 func (p *Play) wait() verdict {
-	const poll = 100 * time.Millisecond
 	for waited := time.Duration(0); ; waited += poll {
 		final := p.judge()
 		if len(final.failures) == 0 || waited >= p.exam.cfg.Grace {

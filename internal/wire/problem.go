@@ -43,7 +43,7 @@ func DecodeProblem(body []byte) Problem {
 	} else {
 		p.Detail = plainText(body)
 	}
-	if p.Code == "" && len(p.Title) >= shortestCode && isCode(p.Title) {
+	if p.Code == "" && IsCode(p.Title) {
 		p.Code = p.Title // {"title": "PAYMENT_BLOCKED"}, as some rejections are written
 	}
 	if p.Code == "" && len(p.Fields) > 0 {
@@ -112,7 +112,7 @@ func (p *Problem) text(name, text string) {
 	case "code":
 		p.Code = text
 	case "error":
-		if p.Code == "" && isCode(text) {
+		if p.Code == "" && allCaps(text) {
 			p.Code = text
 		} else if p.Title == "" {
 			p.Title = text
@@ -188,8 +188,10 @@ func (p *Problem) add(f Field) {
 	}
 }
 
-// isCode reports whether s is written like DUPLICATE_EXTERNAL_REF.
-func isCode(s string) bool {
+// IsCode reports whether s is written like DUPLICATE_EXTERNAL_REF.
+func IsCode(s string) bool { return len(s) >= shortestCode && allCaps(s) }
+
+func allCaps(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_'
 	}) < 0
