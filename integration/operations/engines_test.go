@@ -168,6 +168,7 @@ func (o *in[TX]) handle(after func(entry *operations.Entry, err error) error) {
 	write(o, after, func(r operations.RefundResult) string { return fmt.Sprint(r.Value.AmountRefunded) })
 	write(o, after, func(r operations.TransferResult) string { return r.Value.ID })
 	write(o, after, func(r operations.CancelTransferResult) string { return string(r.Value.Status) })
+	write(o, after, func(r operations.CustomerResult) string { return r.Value.ID })
 	write(o, after, func(r operations.SubscriptionResult) string { return r.Value.ID })
 	write(o, after, func(r operations.UpdateSubscriptionResult) string { return string(r.Value.FailurePolicy) })
 	write(o, after, func(r operations.CancelSubscriptionResult) string { return string(r.Value.Status) })
