@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -128,6 +129,9 @@ type outbox interface {
 	// insert inserts operations in one transaction, which fails with the error of
 	// then.
 	insert(ctx context.Context, ops []operations.Operation, then func() error) ([]*operations.Entry, error)
+	// find inserts operations in a transaction, looks for one in it, and then commits,
+	// or rolls back for an error.
+	find(ctx context.Context, ops []operations.Operation, kind, key string, then ...error) (*operations.Entry, error)
 	cancel(ctx context.Context, id int64) error
 
 	// handle registers handlers that write their results, and then call after with
@@ -156,6 +160,21 @@ func (o *in[TX]) insert(ctx context.Context, ops []operations.Operation, then fu
 			return then()
 		}
 		return nil
+	})
+}
+
+func (o *in[TX]) find(ctx context.Context, ops []operations.Operation, kind, key string, then ...error) (found *operations.Entry, err error) {
+	return found, o.begin(ctx, func(tx TX) error {
+		for _, op := range ops {
+			if _, err := o.InsertTx(ctx, tx, op); err != nil {
+				return err
+			}
+		}
+		var err error
+		if found, err = o.FindTx(ctx, tx, kind, key); err != nil {
+			return err
+		}
+		return errors.Join(then...)
 	})
 }
 

@@ -201,9 +201,7 @@ func TestEachAccountPaysItsOwnOperations(t *testing.T) {
 	each(t, func(t *testing.T, e engine) {
 		t.Helper()
 		a := open(t, e, nil)
-		b := &world{T: t, database: a.database, gw: a.gw, shop: accountSpec{Name: "Shop.B", Key: "sk_test_b"}, config: a.config, rejected: make(map[string]error)}
-		b.config.Client = b.client()
-		b.outbox = b.newOutbox()
+		b := a.beside("Shop.B")
 		for i, w := range []*world{a, b} {
 			for n := range 5 {
 				w.add(operations.CreateTransfer{
