@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // Migrate creates the outbox's tables if they are missing, or upgrades those of an
@@ -20,9 +22,14 @@ import (
 //
 // The error is [ErrAccountConflict] if the account's name is in use for another
 // base URL. Any other names what is wrong with the database, such as a setting of
-// SQLite that could lose a commit; see [SQLite].
+// SQLite that could lose a commit; see [SQLite]. A version of modernc.org/sqlite before
+// v1.41.0 is logged as a warning.
 func (o *Outbox[TX]) Migrate(ctx context.Context) error {
 	s := o.store
+	if s.driver.Dialect() == DialectSQLite {
+		build, _ := s.build()
+		sqldb.WarnOfDriver(ctx, s.logger, build)
+	}
 	if err := s.check(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type store[TX any] struct {
 	table    string
 	accounts string // the table of accounts
 	words    *strings.Replacer
+	build    func() (*debug.BuildInfo, bool)
 
 	account   gateway.Account
 	digestKey atomic.Pointer[string] // of the account; nil until it was found in the table of accounts
@@ -35,7 +37,7 @@ type store[TX any] struct {
 }
 
 func newStore[TX any](driver Driver[TX], schema string, account gateway.Account, logger *slog.Logger) *store[TX] {
-	s := &store[TX]{driver: driver, logger: logger, schema: schema, account: account}
+	s := &store[TX]{driver: driver, logger: logger, schema: schema, account: account, build: debug.ReadBuildInfo}
 	s.table, s.accounts = s.qualified("gateway_operations"), s.qualified("gateway_operations_accounts")
 	words := []string{
 		"{t}", s.table, "{accounts}", s.accounts, "{open}", "state IN ('waiting', 'working', 'sent', 'decided')", "{ended}", "state IN ('done', 'canceled')",
