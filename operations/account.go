@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,33 +39,44 @@ func (s *store[TX]) check(ctx context.Context) error {
 }
 
 // open checks once that the outbox's account is in the table of accounts, with
-// the base URL of its client.
+// the base URL of its client, and reads its digest key.
 func (s *store[TX]) open(ctx context.Context, c Conn) error {
-	if s.opened.Load() {
+	if s.digestKey.Load() != nil {
 		return nil
 	}
-	var fingerprint string
-	found, err := s.fingerprint(ctx, c, &fingerprint)
-	if err == nil && !found || isMissing(err) {
+	var stored storedAccount
+	found, err := s.readAccount(ctx, c, &stored)
+	switch {
+	case err == nil && !found, isMissing(err):
 		return fmt.Errorf("operations: the database has no account %s: run Outbox.Migrate with a client of this account first", s.account.Name)
+	case err == nil:
+		err = s.compare(stored.fingerprint)
 	}
-	if err == nil {
-		err = s.compare(fingerprint)
+	if err == nil && stored.digestKey == "" {
+		err = fmt.Errorf("the account %s was stored by an earlier release: run Outbox.Migrate with a client of this account first", s.account.Name)
 	}
 	if err != nil {
 		return wrap(err)
 	}
-	s.opened.Store(true)
+	s.digestKey.Store(&stored.digestKey)
 	return nil
 }
 
-func (s *store[TX]) fingerprint(ctx context.Context, c Conn, fingerprint *string) (found bool, err error) {
-	return s.first(ctx, c, `SELECT fingerprint FROM {accounts} WHERE name = ?`, []any{s.account.Name}, into(fingerprint))
+// storedAccount is a row of the table of accounts.
+type storedAccount struct{ fingerprint, digestKey string }
+
+func (s *store[TX]) readAccount(ctx context.Context, c Conn, stored *storedAccount) (found bool, err error) {
+	return s.first(ctx, c, `SELECT fingerprint, COALESCE(digest_key, '') FROM {accounts} WHERE name = ?`, []any{s.account.Name},
+		into(&stored.fingerprint, &stored.digestKey))
 }
 
-// isMissing reports whether a table does not exist.
+// isMissing reports whether a table, or a column of this release, does not exist.
 func isMissing(err error) bool {
-	return err != nil && (sqldb.State(err) == "42P01" || strings.Contains(err.Error(), "no such table"))
+	if err == nil {
+		return false
+	}
+	state := sqldb.State(err)
+	return state == "42P01" || state == "42703" || strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "no such column")
 }
 
 // compare compares the fingerprint of the account with the stored one.
@@ -77,17 +89,20 @@ func (s *store[TX]) compare(fingerprint string) error {
 		ErrAccountConflict, s.account.Name, fingerprint, s.account.Fingerprint, s.accounts, s.account.Fingerprint, s.account.Name)
 }
 
-// register adds the account to the table of accounts.
-func (s *store[TX]) register(ctx context.Context, c Conn) error {
+// register adds the account to the table of accounts, and returns its digest key.
+func (s *store[TX]) register(ctx context.Context, c Conn) (digestKey string, err error) {
 	if _, err := s.exec(ctx, c, `INSERT INTO {accounts} (name, fingerprint, created_at) VALUES (?, ?, {now}) ON CONFLICT (name) DO NOTHING`,
 		s.account.Name, s.account.Fingerprint); err != nil {
-		return err
+		return "", err
 	}
-	var fingerprint string
-	if _, err := s.fingerprint(ctx, c, &fingerprint); err != nil {
-		return err
+	if _, err := s.exec(ctx, c, `UPDATE {accounts} SET digest_key = ? WHERE name = ? AND digest_key IS NULL`, rand.Text(), s.account.Name); err != nil {
+		return "", err
 	}
-	return s.compare(fingerprint)
+	var stored storedAccount
+	if _, err := s.readAccount(ctx, c, &stored); err != nil {
+		return "", err
+	}
+	return stored.digestKey, s.compare(stored.fingerprint)
 }
 
 // checkAccount requires the client's account to have a name.

@@ -93,7 +93,8 @@ func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
 	return counts, nil
 }
 
-// CancelTx cancels an operation in your transaction. Its handler does not run.
+// CancelTx cancels an operation in your transaction. Its handler does not run, and its
+// params are erased.
 // It returns [ErrState] if the operation was or may have been sent, if a
 // worker is about to send it, or if it is finished.
 func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
@@ -103,15 +104,19 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 	}
 	// It does not wait for a worker that has the row: the worker's handler may wait for a
 	// lock of the caller's transaction.
-	n, err := o.store.exec(ctx, c, `UPDATE {t} SET state = 'canceled', updated_at = {now}, lease_until = NULL
-		WHERE id = (SELECT id FROM {t} WHERE id = ? AND account = ? AND state = 'waiting' {skip})`, id, o.store.account.Name)
-	if err != nil {
+	r, err := o.store.record(ctx, c, `SELECT {columns} FROM {t} WHERE id = ? AND account = ? AND state = 'waiting' {skip}`, []any{id, o.store.account.Name})
+	switch {
+	case err != nil:
 		return wrap(err)
-	}
-	if n == 0 {
+	case r == nil:
 		return o.wrongState(ctx, c, id)
 	}
-	return nil
+	digest, progress, err := o.store.remains(r)
+	if err != nil {
+		return err
+	}
+	_, err = o.store.exec(ctx, c, `UPDATE {t} SET state = 'canceled', {erase}, updated_at = {now}, lease_until = NULL WHERE id = ?`, digest, progress, id)
+	return wrap(err)
 }
 
 func (o *Outbox[TX]) wrongState(ctx context.Context, c Conn, id int64) error {
@@ -256,7 +261,7 @@ func (o *Outbox[TX]) find(ctx context.Context, id int64, state State) (*record, 
 // reopen lets workers continue with an operation that [Outbox.find] has read, unless
 // it was changed since.
 func (o *Outbox[TX]) reopen(ctx context.Context, r *record, state State) error {
-	progress, err := r.encoded()
+	progress, err := r.p.encoded()
 	if err != nil {
 		return err
 	}

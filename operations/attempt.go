@@ -416,17 +416,11 @@ func (a *attempt[TX]) deliver(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := a.persist(ctx)
 	defer cancel()
 	r, p := a.record, &a.record.p
-	out := p.Outcome
-	kept := *out
-	if out.Rejection == nil {
-		out.Value = nil // the handler has it; a done operation no longer needs it
-	}
 	p.LastError = ""
-	err := a.store.done(ctx, r, func(tx TX) error { return a.safely(ctx, tx, &kept) })
-	*out = kept
+	err := a.store.done(ctx, r, func(tx TX) error { return a.safely(ctx, tx, p.Outcome) })
 	switch {
-	case err == nil && kept.Rejection != nil:
-		a.observe(ctx, EventRejected, kept.Rejection)
+	case err == nil && p.Outcome.Rejection != nil:
+		a.observe(ctx, EventRejected, p.Outcome.Rejection)
 		return never, nil
 	case err == nil:
 		a.observe(ctx, EventDone, nil)

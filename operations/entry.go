@@ -92,6 +92,18 @@ type progress struct {
 	History     []Note         `json:"history,omitzero"`
 }
 
+// ended returns what is kept of the progress of an operation that is done or
+// canceled: what [Entry] shows, with its texts changed by hide. The rest may contain
+// personal data, in the outcome, in the state before, or as the derived idempotency
+// key, from which the params could be guessed.
+func (p *progress) ended(hide func(string) string) *progress {
+	kept := &progress{Sends: p.Sends, LastError: hide(p.LastError), Ambiguity: hide(p.Ambiguity)}
+	for _, note := range p.History {
+		kept.History = append(kept.History, Note{At: note.At, Text: hide(note.Text)})
+	}
+	return kept
+}
+
 // inDoubt reports whether the outcome of a request is unknown.
 func (p *progress) inDoubt() bool { return !p.DoubtSince.IsZero() }
 

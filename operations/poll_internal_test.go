@@ -54,7 +54,7 @@ func (d *emptyDatabase) Query(_ context.Context, query string, _ []any, row func
 type fingerprint string
 
 func (f fingerprint) Scan(columns ...any) error {
-	*columns[0].(*string) = string(f)
+	*columns[0].(*string), *columns[1].(*string) = string(f), "key"
 	return nil
 }
 

@@ -34,7 +34,8 @@ type Result[O Operation, R any] struct {
 // the operation as done: its effects in tx happen exactly once. It gets
 // rejections too, in Err: a failed validation, a conflict, an unknown resource.
 // It must not commit or roll back tx. An error or a panic rolls back, and the
-// handler runs again later with the same outcome; nothing is sent again.
+// handler runs again later with the same outcome; nothing is sent again. The commit
+// erases the operation and its result: store what you need later.
 //
 // An operation without a handler is not sent by this process. Register
 // handlers before workers start; a later handler of a kind replaces

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,25 +27,30 @@ type store[TX any] struct {
 	table    string
 	accounts string // the table of accounts
 	words    *strings.Replacer
+	build    func() (*debug.BuildInfo, bool)
 
-	account  gateway.Account
-	opened   atomic.Bool // the account is in the table of accounts
-	checking sync.Mutex
-	checked  bool // the database's settings, by Driver.Check
+	account   gateway.Account
+	digestKey atomic.Pointer[string] // of the account; nil until it was found in the table of accounts
+	checking  sync.Mutex
+	checked   bool // the database's settings, by Driver.Check
 }
 
 func newStore[TX any](driver Driver[TX], schema string, account gateway.Account, logger *slog.Logger) *store[TX] {
-	s := &store[TX]{driver: driver, logger: logger, schema: schema, account: account}
+	s := &store[TX]{driver: driver, logger: logger, schema: schema, account: account, build: debug.ReadBuildInfo}
 	s.table, s.accounts = s.qualified("gateway_operations"), s.qualified("gateway_operations_accounts")
-	words := []string{"{t}", s.table, "{accounts}", s.accounts, "{open}", "state IN ('waiting', 'working', 'sent', 'decided')", "{rivals}", s.rivals(), "{columns}"}
+	words := []string{
+		"{t}", s.table, "{accounts}", s.accounts, "{open}", "state IN ('waiting', 'working', 'sent', 'decided')", "{ended}", "state IN ('done', 'canceled')",
+		"{rivals}", s.rivals(), "{columns}",
+	}
 	if driver.Dialect() == DialectSQLite {
-		words = append(words, columns(sqldb.SQLiteNow), "{now}", sqldb.SQLiteNow, "{jsonb}", "?", "{json}", "?", "{id}", "INTEGER PRIMARY KEY AUTOINCREMENT",
-			"{bigint}", "INTEGER", "{skip}", "", "{params}", "TEXT", "{progress}", "TEXT")
+		words = append(words, columns(sqldb.SQLiteNow), "{now}", sqldb.SQLiteNow, "{jsonb}", "?", "{json}", "?", "{erase}", erasing("?"), "{skip}", "",
+			"{id}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{bigint}", "INTEGER", "{params}", "TEXT", "{progress}", "TEXT")
 	} else {
 		// The time at which a row was read, after waiting for its lock.
 		read := strings.ReplaceAll(sqldb.PostgresNow, "statement_timestamp", "clock_timestamp")
 		words = append(words, columns(read), "{now}", sqldb.PostgresNow, "{jsonb}", "CAST(? AS jsonb)", "{json}", "CAST(? AS json)",
-			"{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bigint}", "bigint", "{skip}", "FOR UPDATE SKIP LOCKED", "{params}", "jsonb", "{progress}", "json")
+			"{erase}", erasing("CAST(? AS json)"), "{skip}", "FOR UPDATE SKIP LOCKED",
+			"{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bigint}", "bigint", "{params}", "jsonb", "{progress}", "json")
 	}
 	s.words = strings.NewReplacer(words...)
 	return s
@@ -235,8 +241,12 @@ func (s *store[TX]) insert(ctx context.Context, tx TX, i identity, params []byte
 		return &r.Entry, nil
 	}
 	var same bool
-	r, err = s.record(ctx, c, `SELECT {columns}, params = {jsonb} FROM {t} WHERE account = ? AND kind = ? AND key = ?`,
-		[]any{string(params), s.account.Name, i.kind, i.key}, &same)
+	digest, err := s.digest(params)
+	if err != nil {
+		return nil, err
+	}
+	r, err = s.record(ctx, c, `SELECT {columns}, CASE WHEN digest IS NULL THEN params = {jsonb} ELSE digest = ? END FROM {t} WHERE account = ? AND kind = ? AND key = ?`,
+		[]any{string(params), digest, s.account.Name, i.kind, i.key}, &same)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("operations: %w", err)
@@ -317,7 +327,7 @@ var errLost = errors.New("operations: another worker took over the operation")
 // save stores the worker's progress and when the operation is due. A lease of 0
 // releases it.
 func (s *store[TX]) save(ctx context.Context, r *record, state State, due, lease time.Duration) error {
-	progress, err := r.encoded()
+	progress, err := r.p.encoded()
 	if err != nil {
 		return err
 	}
@@ -342,8 +352,8 @@ func (s *store[TX]) save(ctx context.Context, r *record, state State, due, lease
 	return nil
 }
 
-func (r *record) encoded() (string, error) {
-	b, err := json.Marshal(&r.p, lenient())
+func (p *progress) encoded() (string, error) {
+	b, err := json.Marshal(p, lenient())
 	if err != nil {
 		return "", fmt.Errorf("operations: the progress can't be encoded: %w", err)
 	}
@@ -357,10 +367,11 @@ func (r *record) refunded() *int64 {
 	return &r.p.Refunded
 }
 
-// done marks an operation as done in the transaction of its handler, which has the
-// session's default isolation: the handler's own statements may depend on it.
+// done marks an operation as done, and erases it, in the transaction of its handler,
+// which has the session's default isolation: the handler's own statements may depend
+// on it.
 func (s *store[TX]) done(ctx context.Context, r *record, handle func(TX) error) error {
-	progress, err := r.encoded()
+	digest, progress, err := s.remains(r)
 	if err != nil {
 		return err
 	}
@@ -370,8 +381,8 @@ func (s *store[TX]) done(ctx context.Context, r *record, handle func(TX) error) 
 			if err := s.raise(ctx, tx); err != nil {
 				return err
 			}
-			n, err := s.exec(ctx, s.driver.In(tx), `UPDATE {t} SET state = 'done', progress = {json}, refunded = ?, updated_at = {now}, lease_until = NULL
-				WHERE id = ? AND claims = ? AND state IN ('working', 'sent', 'decided')`, progress, r.refunded(), r.ID, r.claims)
+			n, err := s.exec(ctx, s.driver.In(tx), `UPDATE {t} SET state = 'done', {erase}, refunded = ?, updated_at = {now}, lease_until = NULL
+				WHERE id = ? AND claims = ? AND state IN ('working', 'sent', 'decided')`, digest, progress, r.refunded(), r.ID, r.claims)
 			if err == nil && n == 0 {
 				err = errLost
 			}

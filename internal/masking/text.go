@@ -107,10 +107,22 @@ type Sent struct{ secret, reference []string }
 const minEcho = 5
 
 // Learn adds the values of a JSON body.
-func (s *Sent) Learn(body []byte) {
+func (s *Sent) Learn(body []byte) { s.learn(body, s.add) }
+
+// LearnAll adds every string of a JSON body, also names and free text, except
+// references and key.
+func (s *Sent) LearnAll(body []byte, key string) {
+	s.learn(body, func(path []string, t jsontext.Token) {
+		if s.add(path, t); t.Kind() == '"' && t.String() != key && !slices.Contains(s.reference, t.String()) {
+			s.hide(t.String())
+		}
+	})
+}
+
+func (s *Sent) learn(body []byte, add func(path []string, t jsontext.Token)) {
 	_, _ = jsonread.Rewriter{Value: func(out *jsontext.Encoder, path []string, t jsontext.Token) error {
 		if k := t.Kind(); k == '"' || k == '0' {
-			s.add(path, t)
+			add(path, t)
 		}
 		return out.WriteToken(t)
 	}}.Rewrite(body)

@@ -133,10 +133,15 @@ func (s *Store) index(unique, name, on, where string) string {
 //
 // It returns an error if a SQLite file is opened without write-ahead logging,
 // without a busy timeout or with synchronous off, and if the driver's prepared
-// statements don't survive a PostgreSQL connection pooler.
+// statements don't survive a PostgreSQL connection pooler. A version of
+// modernc.org/sqlite before v1.41.0 is logged as a warning.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
+	}
+	if s.dialect == SQLite {
+		build, _ := s.shared.build()
+		sqldb.WarnOfDriver(ctx, s.logger, build)
 	}
 	if err := s.checkPragmas(ctx); err != nil {
 		return err

@@ -42,6 +42,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,9 +92,10 @@ type Store struct {
 
 // shared is what the Stores of all accounts have in common.
 type shared struct {
-	q    queries // of the first account; those that have a key as an argument are for all accounts
-	idle sqldb.Idle
-	puts chan struct{} // has an element for each delivery that is being stored
+	q     queries // of the first account; those that have a key as an argument are for all accounts
+	idle  sqldb.Idle
+	build func() (*debug.BuildInfo, bool)
+	puts  chan struct{} // has an element for each delivery that is being stored
 
 	alone               chan struct{} // see batches
 	completed, released *batches[*webhook.Claim, struct{}]
@@ -115,8 +117,8 @@ func WithTable(name string) Option { return func(s *Store) { s.table = name } }
 // events are kept. The minimum is [webhook.MinRetention].
 func WithRetention(d time.Duration) Option { return func(s *Store) { s.retention = d } }
 
-// WithLogger sets the logger of the warning about a pool that keeps too few
-// idle connections; default [slog.Default].
+// WithLogger sets the logger of the warnings about a pool that keeps too few
+// idle connections and about the version of the SQLite driver; default [slog.Default].
 func WithLogger(logger *slog.Logger) Option { return func(s *Store) { s.logger = logger } }
 
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,30}\.)?[a-z_][a-z0-9_]{0,40}$`)
@@ -127,7 +129,7 @@ var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,30}\.)?[a-z_][a-z0-9_]{0
 func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 	s := &Store{
 		db: db, dialect: dialect, table: DefaultTable, retention: DefaultRetention, frontier: frontier{names: "[]"},
-		shared: &shared{puts: make(chan struct{}, maxPuts), alone: make(chan struct{}, maxAlone), views: make(map[gateway.Account]*Store)},
+		shared: &shared{build: debug.ReadBuildInfo, puts: make(chan struct{}, maxPuts), alone: make(chan struct{}, maxAlone), views: make(map[gateway.Account]*Store)},
 	}
 	for _, o := range opts {
 		o(s)

@@ -121,13 +121,16 @@ func TestARestoredOperationIsSentWithTheSameKey(t *testing.T) {
 	t.Parallel()
 	w := open(t, func(c *operations.Config) { c.KeyLifetime = time.Hour }, mockserver.WithDialect(mockserver.Live))
 	charge := w.paid(1000)
-	w.work(w.outbox)
 	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	_, err := w.pool.Exec(t.Context(), `CREATE TABLE backup AS SELECT id, params FROM gateway_operations`)
+	require.NoError(t, err)
+	w.work(w.outbox)
 	w.reaches("refund", operations.Done)
 	require.NoError(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `DELETE FROM results`)
 		if err == nil {
-			_, err = tx.Exec(t.Context(), `UPDATE gateway_operations SET state = 'waiting', progress = '{}', refunded = NULL, job_id = NULL, due_at = 0`)
+			_, err = tx.Exec(t.Context(), `UPDATE gateway_operations o SET state = 'waiting', params = b.params, digest = NULL, progress = '{}', refunded = NULL,
+				job_id = NULL, due_at = 0 FROM backup b WHERE b.id = o.id`)
 		}
 		return err
 	}))

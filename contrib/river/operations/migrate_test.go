@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -28,7 +29,9 @@ import (
 func (w *world) date() {
 	w.Helper()
 	_, err := w.pool.Exec(w.Context(), `
-DROP INDEX gateway_operations_due;
+DROP INDEX gateway_operations_due, gateway_operations_unerased;
+ALTER TABLE gateway_operations DROP COLUMN digest;
+ALTER TABLE gateway_operations_accounts DROP COLUMN digest_key;
 ALTER TABLE gateway_operations
 	ALTER COLUMN lease_until TYPE timestamptz USING to_timestamp(lease_until / 1000.0), ALTER COLUMN due_at TYPE timestamptz USING to_timestamp(due_at / 1000.0),
 	ALTER COLUMN created_at TYPE timestamptz USING to_timestamp(created_at / 1000.0), ALTER COLUMN updated_at TYPE timestamptz USING to_timestamp(updated_at / 1000.0);
@@ -72,10 +75,15 @@ func older(t *testing.T, lifetime time.Duration) (w *world, charges []*gateway.T
 	charges = []*gateway.Transaction{w.paid(1000), w.paid(1000)}
 	require.NoError(t, w.gw.Faults.Add(mockserver.Status(503).On("transfers.create")))
 	stop := w.work(w.outbox)
-	w.insert(operations.CreateTransaction(order("done", 500)), payout("stuck", 900))
+	done := operations.CreateTransaction(order("done", 500))
+	w.insert(done, payout("stuck", 900))
 	w.reaches("done", operations.Done)
 	w.reaches("stuck", operations.Ambiguous)
 	stop()
+	params, err := json.Marshal(done)
+	require.NoError(t, err)
+	_, err = w.pool.Exec(t.Context(), `UPDATE gateway_operations SET params = $1 WHERE key = 'done'`, string(params))
+	require.NoError(t, err)
 
 	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1), mockserver.Status(503).On("transactions.refund")))
 	w.config.SettleAfter, w.config.MaxSends = time.Minute, 0 // the outcome stays unknown
@@ -109,6 +117,10 @@ func TestAnOlderTableBelongsToTheFirstAccount(t *testing.T) {
 	w, charges := older(t, 0)
 	w.config.SettleAfter = time.Second
 	w.outbox = w.newOutbox() // migrates
+	var params string
+	require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT params::text FROM gateway_operations WHERE key = 'done'`).Scan(&params))
+	assert.Equal(t, "null", params, "it is erased")
+	assert.True(t, w.insert(operations.CreateTransaction(order("done", 500)))[0].Existing)
 	b := w.beside("b")
 	list, err := b.outbox.List(t.Context(), operations.Query{})
 	require.NoError(t, err)

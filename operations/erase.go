@@ -1,0 +1,94 @@
+package operations
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/masking"
+)
+
+// Once an operation is done or canceled, nothing needs what was sent and received,
+// which is personal data: documents, Pix keys, card tokens. The transaction that ends
+// an operation erases it, and keeps a digest of the params, by which InsertTx
+// recognizes the operation.
+//
+// A document has only a billion values, and the rest of the params may be known, so a
+// plain hash could be reversed by trying all of them. The digest has a key, which is
+// in the table of accounts: no one can try a value with the table of operations alone,
+// but anyone with both tables can. A key outside the database would prevent that, but
+// an outbox that has lost it would no longer recognize its operations.
+
+// erasing are the assignments that erase an operation. Their parameters are what
+// [store.remains] returns.
+func erasing(json string) string { return `params = 'null', digest = ?, progress = ` + json }
+
+// remains returns what stays of an operation's params and progress. The gateway may
+// have repeated in an error what it was sent: the client masks documents and the like
+// there, but not names, which explain the error.
+func (s *store[TX]) remains(r *record) (digest, progress string, err error) {
+	if digest, err = s.digest(r.params); err != nil {
+		return "", "", err
+	}
+	var sent masking.Sent
+	sent.LearnAll(r.params, r.Key)
+	progress, err = r.p.ended(sent.Hide).encoded()
+	return digest, progress, err
+}
+
+// digest returns the digest of an operation's params. It does not depend on the order
+// of members, which jsonb does not keep.
+func (s *store[TX]) digest(params []byte) (string, error) {
+	canonical := jsontext.Value(params).Clone()
+	if err := canonical.Canonicalize(); err != nil {
+		return "", fmt.Errorf("operations: the stored operation is not JSON: %w", err)
+	}
+	sum := hmac.New(sha256.New, []byte(*s.digestKey.Load()))
+	_, _ = sum.Write(canonical) // a hash never fails
+	return base64.RawStdEncoding.EncodeToString(sum.Sum(nil)), nil
+}
+
+// eraseBatch is how many operations of an earlier release are erased in one
+// transaction.
+const eraseBatch = 500
+
+// eraseEnded erases the account's operations that an earlier release ended.
+func (s *store[TX]) eraseEnded(ctx context.Context) error {
+	for n := eraseBatch; n == eraseBatch; {
+		err := s.transaction(ctx, func(tx TX) (err error) {
+			n, err = s.eraseSome(ctx, s.driver.In(tx))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *store[TX]) eraseSome(ctx context.Context, c Conn) (n int, err error) {
+	var ended []*record
+	err = c.Query(ctx, s.sql(`SELECT {columns} FROM {t} WHERE account = ? AND digest IS NULL AND {ended} ORDER BY id LIMIT ? {lock}`),
+		[]any{s.account.Name, eraseBatch}, func(row Scanner) error {
+			r, err := scan(row)
+			ended = append(ended, r)
+			return err
+		})
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range ended {
+		digest, progress, err := s.remains(r)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := s.exec(ctx, c, `UPDATE {t} SET {erase} WHERE id = ?`, digest, progress, r.ID); err != nil {
+			return 0, err
+		}
+	}
+	return len(ended), nil
+}
