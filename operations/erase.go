@@ -72,7 +72,7 @@ func (s *store[TX]) eraseEnded(ctx context.Context) error {
 
 func (s *store[TX]) eraseSome(ctx context.Context, c Conn) (n int, err error) {
 	var ended []*record
-	err = c.Query(ctx, s.sql(`SELECT {columns} FROM {t} WHERE account = ? AND digest IS NULL AND {ended} ORDER BY id LIMIT ? {lock}`),
+	err = c.Query(ctx, s.sql(`SELECT {columns} FROM {t} WHERE account = ? AND digest IS NULL AND {ended} ORDER BY id LIMIT ? {skip}`),
 		[]any{s.account.Name, eraseBatch}, func(row Scanner) error {
 			r, err := scan(row)
 			ended = append(ended, r)
