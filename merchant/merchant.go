@@ -107,6 +107,9 @@ func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx], events *s
 	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.RefundResult) error {
 		return m.refunded(ctx, tx, a, r)
 	})
+	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.TransferResult) error {
+		return m.transferred(ctx, tx, a, r)
+	})
 	m.accounts[a.Name] = a
 	return m.receive(a, events)
 }
