@@ -175,7 +175,14 @@ func (d *desk) add(ctx context.Context, a *account, attempt int, p ChargeParams,
 // id returns the ID of the desk's order, as the merchant knows it.
 func (d *desk) id() string { return orderID(d.order.ID) }
 
-func orderID(subject string) string { return strings.TrimPrefix(subject, orderSubject("")) }
+// orderID returns "" for what belongs to no order.
+func orderID(subject string) string {
+	id, _ := strings.CutPrefix(subject, orderSubject(""))
+	if id == subject {
+		return ""
+	}
+	return id
+}
 
 // shown returns the charge as the merchant gets it.
 func (ch *charge) shown() *Charge {
@@ -184,6 +191,7 @@ func (ch *charge) shown() *Charge {
 		ID: b.ID, Account: ch.account.Name, Order: orderID(ch.subject), Attempt: ch.attempt, TransactionID: b.TransactionID, Method: ch.Method,
 		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
 		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
+		Origin: b.Origin, Link: ch.Link, Buyer: ch.Buyer,
 		account: ch.account, EndToEndID: ch.EndToEndID, CreatedAt: ch.created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
 	}
 }

@@ -73,6 +73,12 @@ type Account struct {
 	// be changed once it was used, and that of one account can't begin with another's.
 	Prefix string
 
+	// Links makes a [Charge] of each payment by a link that [Merchant.Link] created. The
+	// gateway gives these transactions no reference, so they are recognized by the names,
+	// prices and quantities of their products. What other links sell is ignored, and so are
+	// the charges of subscriptions.
+	Links bool
+
 	// Zone decides to which month an entry of the books belongs; default
 	// America/Sao_Paulo.
 	Zone *time.Location
@@ -90,7 +96,8 @@ type Account struct {
 //
 // A fact whose callback is nil counts as delivered.
 type Callbacks struct {
-	// Paid: an order is paid in full, for the first time. Ship only if Charge.Left is
+	// Paid: an order, or a sale by link (Charge.Origin is [FromLink]), is paid in full, for
+	// the first time. Ship only if Charge.Left is
 	// not less than what the order costs: the payment may have been refunded or disputed
 	// since.
 	Paid func(ctx context.Context, tx *sql.Tx, c *Charge) error
@@ -115,6 +122,10 @@ type Callbacks struct {
 	// Disputed: a charge was charged back or disputed (Charge.Disputed > 0), or the
 	// dispute ended in your favor (0 again).
 	Disputed func(ctx context.Context, tx *sql.Tx, c *Charge) error
+
+	// Payout: a payout has ended: it was paid, failed, was canceled or was rejected. It
+	// is called again if a payout that was paid is returned.
+	Payout func(ctx context.Context, tx *sql.Tx, p *Payout) error
 
 	// Problem: a person must decide or look, see [Merchant.Problems].
 	Problem func(ctx context.Context, tx *sql.Tx, p *Problem) error

@@ -190,6 +190,8 @@ func (m *Merchant) call(ctx context.Context, tx *sql.Tx, f *delivery) error {
 		return m.callRefund(ctx, tx, f, on.Refunded)
 	case books.OnRefundRejected:
 		return m.callRefund(ctx, tx, f, on.RefundRejected)
+	case books.OnPayout:
+		return m.callPayout(ctx, tx, f)
 	case onProblem:
 		return m.callProblem(ctx, tx, f)
 	default: // of a newer release

@@ -36,6 +36,10 @@ type chargeRecord struct {
 	Voucher    *gateway.VoucherDetails
 	Challenge  *gateway.NextAction
 	ExpiresAt  time.Time
+
+	// Of a sale by link.
+	Link  string
+	Buyer *gateway.Buyer
 }
 
 // charge is a charge with its place.

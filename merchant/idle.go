@@ -10,40 +10,47 @@ import (
 	"github.com/gateway-go/gateway/operations"
 )
 
-// Reconcile compares every charge with the gateway now that [Merchant.Run] would compare
+// Reconcile compares every record with the gateway now that [Merchant.Run] would compare
 // later: after an outage of this side or the gateway's, or after a database was restored
-// from a backup. It returns the errors of the charges that could not be read; Run compares
+// from a backup. It returns the errors of the records that could not be read; Run compares
 // them again.
 func (m *Merchant) Reconcile(ctx context.Context) error {
 	var failed error
-	for last := ""; ; {
-		ids, err := m.compared(ctx, last)
-		if err != nil || len(ids) == 0 {
-			return errors.Join(failed, err)
-		}
-		for _, id := range ids {
-			last = id
-			if err := m.look(ctx, id, books.FromComparison); err != nil {
-				failed = errors.Join(failed, fmt.Errorf("charge %s: %w", id, err))
+	for _, kind := range m.comparisons() {
+		for last := ""; ; {
+			ids, err := m.compared(ctx, kind, last)
+			if err != nil {
+				return errors.Join(failed, err)
 			}
-			if ctx.Err() != nil {
-				return failed
+			if len(ids) == 0 {
+				break
+			}
+			for _, id := range ids {
+				last = id
+				if err := kind.look(ctx, id, books.FromComparison); err != nil {
+					failed = errors.Join(failed, fmt.Errorf("%s %s: %w", kind.name, id, err))
+				}
+				if ctx.Err() != nil {
+					return failed
+				}
 			}
 		}
 	}
+	return failed
 }
 
-// compared returns the next charges that are compared now and then.
-func (m *Merchant) compared(ctx context.Context, after string) (ids []string, err error) {
+// compared returns the next records that are compared now and then.
+func (m *Merchant) compared(ctx context.Context, kind comparison, after string) (ids []string, err error) {
 	names, args := m.names()
 	args = append(args, after)
-	return ids, m.store.conn().each(ctx, `SELECT id FROM gateway_charges WHERE check_at IS NOT NULL AND account IN (`+names+`) AND id > ? ORDER BY id LIMIT 100`,
+	err = m.store.conn().each(ctx, `SELECT id FROM `+kind.table+` WHERE check_at IS NOT NULL AND account IN (`+names+`) AND id > ? ORDER BY id LIMIT 100`,
 		args, func(row operations.Scanner) error {
 			var id string
 			err := row.Scan(&id)
 			ids = append(ids, id)
 			return err
 		})
+	return ids, err
 }
 
 // Idle waits until no operation, event or callback waits: for tests, and before a

@@ -112,6 +112,9 @@ func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx]) (err erro
 	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.RefundResult) error {
 		return m.refunded(ctx, tx, a, r)
 	})
+	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.TransferResult) error {
+		return m.transferred(ctx, tx, a, r)
+	})
 	m.accounts[a.Name] = a
 	return nil
 }

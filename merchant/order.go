@@ -7,13 +7,13 @@ import (
 	"fmt"
 )
 
-// Order returns the money of an order with its charges and refunds. All is zero if it has
+// Order returns the money of an order with its charges, refunds and payouts. All is zero if it has
 // none.
 func (m *Merchant) Order(ctx context.Context, id string) (*Order, error) {
 	return m.readOrder(ctx, m.store.conn(), orderSubject(id), true)
 }
 
-// readOrder reads an order, with its charges and refunds if they are wanted.
+// readOrder reads an order, with its charges, refunds and payouts if they are wanted.
 func (m *Merchant) readOrder(ctx context.Context, c conn, subject string, records bool) (*Order, error) {
 	stored, _, err := readOrder(ctx, c, subject, "")
 	o := &Order{ID: orderID(subject)}
@@ -21,6 +21,7 @@ func (m *Merchant) readOrder(ctx context.Context, c conn, subject string, record
 		return o, err
 	}
 	o.Currency, o.Paid, o.Fee, o.Refunded, o.Disputed = stored.Currency, stored.Paid, stored.Fee, stored.Refunded, stored.Disputed
+	o.PaidOut = stored.PaidOut
 	o.Settled, o.Closed, o.settledBy = stored.SettledBy != "", stored.Closed, stored.SettledBy
 	if !records {
 		return o, nil
@@ -42,6 +43,13 @@ func (m *Merchant) readOrder(ctx context.Context, c conn, subject string, record
 		if ch := byID[refunds[i].charge]; ch != nil { // else it is newer than the charges
 			o.Refunds = append(o.Refunds, ch.refund(&refunds[i].Refund))
 		}
+	}
+	payouts, err := m.readPayouts(ctx, c, `WHERE subject = ? ORDER BY created_at, id`, subject)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range payouts {
+		o.Payouts = append(o.Payouts, p.shown())
 	}
 	return o, nil
 }

@@ -28,6 +28,9 @@ func (m *Merchant) receive(a *account, events *sqlstore.Store) (err error) {
 		return fmt.Errorf("merchant: account %s: %w", a.Name, err)
 	}
 	webhook.OnTransaction(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.TransactionEvent) error { return m.onTransaction(ctx, a, e) })
+	webhook.OnTransfer(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.TransferEvent) error {
+		return m.onTransfer(ctx, a, e.ResourceID, e.State(), e.Attempt)
+	})
 	return nil
 }
 
@@ -47,8 +50,14 @@ const readAgain = 6
 // not say what was paid, refunded or deducted. To handle an event twice changes nothing.
 func (m *Merchant) onTransaction(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
 	ch, err := m.match(ctx, a, e.ResourceID, e.Data.CorrelationID)
-	if err != nil || ch == nil {
+	if err != nil {
 		return err
+	}
+	if ch == nil {
+		if a.Links {
+			return m.onSale(ctx, a, e)
+		}
+		return nil
 	}
 	if ch.Books.Status == e.State() && ch.Books.State == Pending {
 		return nil // nothing is new: nearly every create has such an event

@@ -12,30 +12,42 @@ import (
 // State is what is known about a record.
 type State = books.State
 
-// The states of charges and refunds.
+// The states of charges, refunds and payouts.
 const (
 	New       = books.New       // stored; nothing was sent
 	Unknown   = books.Unknown   // sent or may have been sent; the outcome is not known yet
 	Ambiguous = books.Ambiguous // the outcome can't be determined; a person must decide
 	Accepted  = books.Accepted  // a refund that the gateway confirmed and the transaction does not show yet
-	Pending   = books.Pending   // waits for the payer
+	Pending   = books.Pending   // waits for the payer, or a payout for the bank
 	Paid      = books.Paid
 	Underpaid = books.Underpaid // paid, but less than requested or in another currency
 	Refunded  = books.Refunded  // nothing is left
 	Disputed  = books.Disputed
 	Done      = books.Done      // a refund that the transaction shows
-	Failed    = books.Failed    // ended without payment, see Reason
-	Rejected  = books.Rejected  // the gateway rejected the refund
+	Failed    = books.Failed    // ended without moving money, see Reason
+	Rejected  = books.Rejected  // the gateway rejected the refund or payout
+	Canceled  = books.Canceled  // a payout that was canceled at the gateway
 	Withdrawn = books.Withdrawn // withdrawn before it was sent
 )
 
-// Charge is one attempt to collect the money of an order. Amounts are in cents of Currency
+// Origin says who made a charge.
+type Origin = books.Origin
+
+// The origins.
+const (
+	FromOrder = books.FromOrder // [Merchant.Charge]
+	FromLink  = books.FromLink  // a buyer who opened a [Link]
+)
+
+// Charge is one attempt to collect the money of an order, or a sale by link. Amounts are in cents of Currency
 // and are the gateway's, except Requested.
 type Charge struct {
-	ID            string // also its external_ref
+	ID            string // also its external_ref; that of the transaction if it is a sale by link
 	Account       string
-	Order         string
-	Attempt       int // of the order, from 1
+	Order         string // "" if it is a sale by link
+	Origin        Origin
+	Link          string // the ID of the link, "" if several of the account sell the same
+	Attempt       int    // of the order, from 1
 	TransactionID string
 	Method        gateway.Method
 	State         State
@@ -54,6 +66,7 @@ type Charge struct {
 	Voucher    *gateway.VoucherDetails // nil unless it is a voucher
 	Challenge  *gateway.NextAction     // the 3-D Secure challenge, nil unless one is open
 	EndToEndID string                  // of a Pix that was paid
+	Buyer      *gateway.Buyer          // nil unless it is a sale by link
 	CreatedAt  time.Time               // by the database's clock
 	ExpiresAt  time.Time               // of the Pix or voucher; may be zero
 	PaidAt     time.Time               // zero before
@@ -87,6 +100,23 @@ type Refund struct {
 	Order   Order  // the money of the order now; zero except in a callback
 }
 
+// Payout is a transfer to a Pix key. Amounts are in cents of BRL.
+type Payout struct {
+	ID         string // yours
+	Account    string
+	Order      string // "" if it belongs to none
+	Ref        string // its external_ref
+	TransferID string
+	State      State
+	Reason     string // why it failed or was rejected
+
+	Requested int64
+	Amount    int64 // what the gateway takes from the balance, 0 before it is known
+	Fee       int64 // part of Amount
+	CreatedAt time.Time
+	PaidAt    time.Time // zero before
+}
+
 // Order is the money of an order. Each amount is the sum of the order's entries, in cents
 // of Currency.
 type Order struct {
@@ -96,11 +126,13 @@ type Order struct {
 	Fee      int64
 	Refunded int64
 	Disputed int64
+	PaidOut  int64
 	Settled  bool // it was paid in full
 	Closed   bool // it wants no more money, see [Merchant.CloseOrderTx]
 
 	Charges []*Charge // the oldest first; nil in a callback
 	Refunds []*Refund // the oldest first; nil in a callback
+	Payouts []*Payout // the oldest first; nil in a callback
 
 	settledBy string // the ID of a charge
 }
@@ -108,8 +140,8 @@ type Order struct {
 // Left returns what the buyer paid and has not got back, in cents.
 func (o *Order) Left() int64 { return o.Paid - o.Refunded - o.Disputed }
 
-// Net returns what remains for you, in cents: Left, less Fee.
-func (o *Order) Net() int64 { return o.Left() - o.Fee }
+// Net returns what remains for you, in cents: Left, less Fee and PaidOut.
+func (o *Order) Net() int64 { return o.Left() - o.Fee - o.PaidOut }
 
 // Current returns the charge to show to the buyer: the one that paid the order, or else
 // the newest one that may still be paid. It is nil if there is none.
@@ -131,7 +163,7 @@ type Problem struct {
 	ID      int64
 	Account string
 	Order   string
-	Record  string // the ID of a charge or refund
+	Record  string // the ID of a charge, refund or payout
 	Kind    string
 	Text    string // without personal data
 	Since   time.Time

@@ -14,13 +14,15 @@ import (
 // facts with an amount. Facts are never changed, apart from their delivery, or deleted.
 //
 // A refund belongs to the account of its charge, so no refund can belong to another one.
-// The index gateway_charges_open allows one charge of an order whose outcome is not known.
+// Gateway_link_sales has what a sale by each link looks like, at each version of its
+// products. The index gateway_charges_open allows one charge of an order whose outcome is not known.
 const schema = `
 CREATE TABLE IF NOT EXISTS gateway_accounts (
 	name        text PRIMARY KEY,
 	fingerprint text NOT NULL,
 	prefix      text NOT NULL UNIQUE,
-	created_at  {bigint} NOT NULL
+	created_at  {bigint} NOT NULL,
+	sweep_at    {bigint}
 );
 CREATE TABLE IF NOT EXISTS gateway_orders (
 	subject    text PRIMARY KEY,
@@ -58,6 +60,35 @@ CREATE TABLE IF NOT EXISTS gateway_refunds (
 	record     text NOT NULL
 );
 CREATE INDEX IF NOT EXISTS gateway_refunds_charge ON gateway_refunds (charge, created_at);
+CREATE TABLE IF NOT EXISTS gateway_payouts (
+	id          text PRIMARY KEY,
+	account     text NOT NULL,
+	subject     text NOT NULL,
+	ref         text NOT NULL,
+	transfer_id text,
+	state       text NOT NULL,
+	check_at    {bigint},
+	created_at  {bigint} NOT NULL,
+	record      text NOT NULL,
+	UNIQUE (account, ref),
+	UNIQUE (account, transfer_id)
+);
+CREATE INDEX IF NOT EXISTS gateway_payouts_subject ON gateway_payouts (subject, created_at);
+CREATE INDEX IF NOT EXISTS gateway_payouts_check ON gateway_payouts (check_at) WHERE check_at IS NOT NULL;
+CREATE TABLE IF NOT EXISTS gateway_links (
+	id         text PRIMARY KEY,
+	account    text NOT NULL,
+	url        text NOT NULL,
+	created_at {bigint} NOT NULL,
+	record     text NOT NULL
+);
+CREATE INDEX IF NOT EXISTS gateway_links_account ON gateway_links (account, created_at);
+CREATE TABLE IF NOT EXISTS gateway_link_sales (
+	account text NOT NULL,
+	sold    text NOT NULL,
+	link    text NOT NULL,
+	PRIMARY KEY (account, sold, link)
+);
 CREATE TABLE IF NOT EXISTS gateway_facts (
 	seq          {id},
 	key          text NOT NULL UNIQUE,

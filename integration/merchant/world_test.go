@@ -100,6 +100,9 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 		Disputed: func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
 			return w.called(ctx, tx, "disputed", c.Order, c.ID, c.Disputed)
 		},
+		Payout: func(ctx context.Context, tx *sql.Tx, p *merchant.Payout) error {
+			return w.called(ctx, tx, "payout "+string(p.State), p.Order, p.ID, p.Amount)
+		},
 		Problem: func(ctx context.Context, tx *sql.Tx, p *merchant.Problem) error {
 			return w.called(ctx, tx, "problem "+p.Kind, p.Order, p.Record, 0)
 		},
@@ -202,7 +205,7 @@ func keyOf(w *world, a merchant.Account) string {
 	if a.Name == "shop" {
 		return w.gw.Key()
 	}
-	return a.Name + "-key"
+	return "sk_test_" + a.Name
 }
 
 // start runs the merchant's side; the returned function stops it.

@@ -102,7 +102,7 @@ func (h *history) check(before *books.Books) error {
 // what is known of live gateways.
 func (s seen) possible() bool {
 	switch {
-	case !books.Pays(string(s.status)):
+	case !books.Pays(s.status):
 		return s.paid == 0 && s.refunded == 0
 	case s.status == gateway.TransactionPartiallyPaid && s.paid == 0:
 		return false

@@ -26,8 +26,5 @@ func SubscriptionStatuses() (list []string) {
 	return list
 }
 
-// Pays reports whether the status proves that something was paid.
-func Pays(s string) bool { return stageOf(gateway.TransactionStatus(s)).pays() }
-
 // Stage returns the position of the status in the life of a transaction.
 func Stage(s string) int { return int(stageOf(gateway.TransactionStatus(s))) }

@@ -64,6 +64,9 @@ func stageOf(s gateway.TransactionStatus) stage {
 	return 0
 }
 
+// Pays reports whether a transaction with this status was paid, in full or in part.
+func Pays(s gateway.TransactionStatus) bool { return stageOf(s).pays() }
+
 // transferRow says what the status of a transfer means.
 type transferRow struct {
 	status gateway.TransferStatus
@@ -94,6 +97,12 @@ func transferRowOf(s gateway.TransferStatus) *transferRow {
 		}
 	}
 	return nil
+}
+
+// TransferBehind is [Behind] for a transfer.
+func TransferBehind(read, announced gateway.TransferStatus) bool {
+	r, a := transferRowOf(read), transferRowOf(announced)
+	return r != nil && a != nil && r.stage < a.stage
 }
 
 // Behind reports whether a status is earlier in the life of a transaction than another

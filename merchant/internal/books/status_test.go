@@ -84,8 +84,8 @@ func TestNoTransitionGoesBack(t *testing.T) {
 	for _, e := range machine(t, "Transactions") {
 		won := e.from != "" && books.Stage(e.from) > books.Stage("refunded") && books.Stage(e.to) < books.Stage("med")
 		assert.Equal(t, won, books.Stage(e.to) < books.Stage(e.from), "%s → %s", e.from, e.to)
-		if e.from != "" && books.Pays(e.from) {
-			assert.True(t, books.Pays(e.to), "%s → %s", e.from, e.to)
+		if e.from != "" && books.Pays(gateway.TransactionStatus(e.from)) {
+			assert.True(t, books.Pays(gateway.TransactionStatus(e.to)), "%s → %s", e.from, e.to)
 		}
 	}
 }
@@ -105,4 +105,14 @@ func machine(t *testing.T, title string) (edges []edge) {
 	}
 	require.NotEmpty(t, edges)
 	return edges
+}
+
+func TestAReadingBehindTheEventOfATransfer(t *testing.T) {
+	t.Parallel()
+	assert.True(t, books.TransferBehind(gateway.TransferPending, gateway.TransferPaid))
+	assert.True(t, books.TransferBehind(gateway.TransferProcessing, gateway.TransferError))
+	assert.False(t, books.TransferBehind(gateway.TransferPaid, gateway.TransferPending))
+	assert.False(t, books.TransferBehind(gateway.TransferPaid, gateway.TransferError), "of two ends neither is later")
+	assert.False(t, books.TransferBehind(gateway.TransferPending, "new"))
+	assert.False(t, books.TransferBehind("new", gateway.TransferPaid))
 }

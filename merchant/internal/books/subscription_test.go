@@ -18,7 +18,7 @@ func day(n int) time.Time { return start.AddDate(0, 0, n) }
 // item is a charge of 2990 on a day.
 func item(id string, status gateway.TransactionStatus, on int) gateway.SubscriptionTransaction {
 	tx := gateway.SubscriptionTransaction{ID: id, Status: status, Amount: 2990, CreatedAt: gateway.TimestampOf(day(on))}
-	if books.Pays(string(status)) {
+	if books.Pays(status) {
 		tx.PaidAmount = 2990
 	}
 	return tx

@@ -1,0 +1,212 @@
+package merchant
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/operations"
+)
+
+// LinkParams describes a checkout link.
+type LinkParams struct {
+	ID      string // of the offer, unique among all links; required
+	Account string // optional if there is only one
+
+	gateway.CheckoutLinkParams
+}
+
+// Link is a checkout link, a payment page that the gateway hosts.
+type Link struct {
+	ID      string // yours
+	Account string
+	URL     string // the page to send buyers to
+}
+
+const kindLink = "checkout_links.create"
+
+// Link creates a checkout link, or returns the one with the ID and the same parameters. If
+// [Account.Links] is set, a payment by the link is a [Charge] of its own, see
+// [Callbacks.Paid].
+//
+// The error is [ErrReused] if the ID belongs to a link with other parameters. That of the
+// gateway is [gateway.ErrValidation] if the link breaks one of its rules: then nothing was
+// stored. After any other error, call Link again with the same parameters. If the response
+// to the create was lost, the gateway may then have a second link. No buyer can pay the
+// first one, because nobody got its URL.
+func (m *Merchant) Link(ctx context.Context, p LinkParams) (*Link, error) {
+	a, err := m.account(p.Account)
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(p.ID) == "" || strings.TrimSpace(p.ID) != p.ID {
+		return nil, invalid(kindLink, "id", "is required and must not begin or end with a space: it is the ID of your offer")
+	}
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	link, err := m.prepareLink(ctx, a, &p)
+	if err != nil || link.URL != "" {
+		return link, err
+	}
+	created, err := a.Client.CheckoutLinks.Create(ctx, p.CheckoutLinkParams)
+	if err != nil {
+		return nil, errors.Join(err, m.dropLink(ctx, p.ID, err))
+	}
+	// A call at the same time may have created another one: the first that is stored counts.
+	c := m.store.conn()
+	if _, err := c.exec(ctx, `UPDATE gateway_links SET url = ? WHERE id = ? AND url = ''`, created.URL, p.ID); err != nil {
+		return nil, err
+	}
+	if _, err := c.first(ctx, `SELECT url FROM gateway_links WHERE id = ?`, []any{p.ID}, &link.URL); err != nil {
+		return nil, err
+	}
+	if link.URL == "" {
+		return nil, fmt.Errorf("%w: link %s was rejected in another call at the same time", ErrState, p.ID)
+	}
+	return link, nil
+}
+
+// dropLink forgets a link that the gateway rejected.
+func (m *Merchant) dropLink(ctx context.Context, id string, err error) error {
+	if !errors.Is(err, gateway.ErrValidation) {
+		return nil
+	}
+	return m.store.transaction(context.WithoutCancel(ctx), func(tx *sql.Tx) error {
+		c := m.store.in(tx)
+		n, err := c.exec(ctx, `DELETE FROM gateway_links WHERE id = ? AND url = ''`, id)
+		if err == nil && n > 0 {
+			_, err = c.exec(ctx, `DELETE FROM gateway_link_sales WHERE link = ?`, id)
+		}
+		return err
+	})
+}
+
+// prepareLink stores the link, unless it exists, and what a sale by it will look like.
+func (m *Merchant) prepareLink(ctx context.Context, a *account, p *LinkParams) (link *Link, err error) {
+	record, err := encoded(&p.CheckoutLinkParams)
+	if err != nil {
+		return nil, err
+	}
+	err = m.store.transaction(ctx, func(tx *sql.Tx) error {
+		c := m.store.in(tx)
+		// Links of an account change each other, see addSales.
+		var name string
+		if _, err := c.first(ctx, `SELECT name FROM gateway_accounts WHERE name = ? {lock}`, []any{a.Name}, &name); err != nil {
+			return err
+		}
+		if _, err := c.exec(ctx, `INSERT INTO gateway_links (id, account, url, created_at, record) VALUES (?, ?, '', {now}, ?) ON CONFLICT DO NOTHING`,
+			p.ID, a.Name, record); err != nil {
+			return err
+		}
+		link = &Link{ID: p.ID}
+		var stored string
+		if _, err := c.first(ctx, `SELECT account, url, record FROM gateway_links WHERE id = ?`, []any{p.ID}, &link.Account, &link.URL, &stored); err != nil {
+			return err
+		}
+		switch {
+		case link.Account != a.Name || stored != record:
+			return fmt.Errorf("%w: link %s", ErrReused, p.ID)
+		case link.URL != "":
+			return nil
+		}
+		return addSales(ctx, c, a, p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return link, nil
+}
+
+// addSales stores what a sale by the link looks like, and by the earlier links whose
+// products it changes: the gateway has one product for each external id, so a link sells
+// the newest version.
+func addSales(ctx context.Context, c conn, a *account, p *LinkParams) error {
+	var links []LinkParams
+	err := c.each(ctx, `SELECT id, record FROM gateway_links WHERE account = ? ORDER BY created_at, id`, []any{a.Name}, func(row operations.Scanner) error {
+		var l LinkParams
+		var record string
+		if err := row.Scan(&l.ID, &record); err != nil {
+			return err
+		}
+		links = append(links, l)
+		return decode(record, &links[len(links)-1].CheckoutLinkParams)
+	})
+	if err != nil {
+		return err
+	}
+	catalog := make(map[string]gateway.CheckoutProduct)
+	for _, l := range append(links, *p) {
+		for _, product := range l.Products {
+			catalog[product.ExternalID] = product
+		}
+	}
+	for _, l := range links {
+		if l.ID != p.ID && !slices.ContainsFunc(l.Products, func(x gateway.CheckoutProduct) bool {
+			return x.ExternalID != "" && slices.ContainsFunc(p.Products, func(y gateway.CheckoutProduct) bool { return x.ExternalID == y.ExternalID })
+		}) {
+			continue
+		}
+		if _, err := c.exec(ctx, `INSERT INTO gateway_link_sales (account, sold, link) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+			a.Name, l.sold(catalog), l.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sold returns what a sale by the link looks like. A link with an amount sells one product
+// with the name of its title, or any name if it has none.
+func (p *LinkParams) sold(catalog map[string]gateway.CheckoutProduct) string {
+	currency := p.Currency
+	lines := []gateway.ProductLine{{Name: p.Title, Price: p.Amount}}
+	if len(p.Products) > 0 {
+		lines = nil
+	}
+	for _, product := range p.Products {
+		quantity := product.Quantity
+		currency = cmp.Or(currency, product.Currency)
+		if product.ExternalID != "" {
+			product = catalog[product.ExternalID]
+		}
+		lines = append(lines, gateway.ProductLine{Name: product.Name, Price: product.Price, Quantity: quantity})
+	}
+	return soldKey(currency, lines)
+}
+
+// soldKey returns a key of names, prices and quantities, in any order.
+func soldKey(currency gateway.Currency, lines []gateway.ProductLine) string {
+	var texts []string
+	for i := range lines {
+		texts = append(texts, fmt.Sprintf("%q %d %d", lines[i].Name, lines[i].Price, max(lines[i].Quantity, 1)))
+	}
+	slices.Sort(texts)
+	sum := sha256.Sum256([]byte(string(cmp.Or(currency, gateway.BRL)) + "\n" + strings.Join(texts, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// soldBy returns the links of an account by which products may have been sold.
+func (m *Merchant) soldBy(ctx context.Context, a *account, currency gateway.Currency, lines []gateway.ProductLine) (links []string, err error) {
+	if len(lines) == 0 { // as a subscription's charge, unless the subscription has products
+		return nil, nil
+	}
+	sold := []any{soldKey(currency, lines), ""}
+	if len(lines) == 1 {
+		sold[1] = soldKey(currency, []gateway.ProductLine{{Price: lines[0].Price, Quantity: lines[0].Quantity}})
+	}
+	err = m.store.conn().each(ctx, `SELECT DISTINCT link FROM gateway_link_sales WHERE account = ? AND sold IN (?, ?) ORDER BY link LIMIT 2`,
+		append([]any{a.Name}, sold...), func(row operations.Scanner) error {
+			var link string
+			err := row.Scan(&link)
+			links = append(links, link)
+			return err
+		})
+	return links, err
+}

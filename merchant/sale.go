@@ -1,0 +1,252 @@
+package merchant
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// saleSubject is the key of a sale by link in the table of orders.
+func saleSubject(transaction string) string { return "link/" + strings.ToLower(transaction) }
+
+// onSale reads a transaction that no record matches, and books it if it was sold by link.
+func (m *Merchant) onSale(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
+	r := books.Reading[gateway.Transaction]{Source: books.FromWebhook, At: time.Now()}
+	var err error
+	if r.Resource, err = a.Client.Transactions.Get(ctx, e.ResourceID); err != nil {
+		return err
+	}
+	if err := m.sale(ctx, a, r); err != nil {
+		return err
+	}
+	if e.Attempt <= readAgain && books.Behind(r.Resource.Status, e.State()) {
+		return fmt.Errorf("the event says that the transaction is %s, and it was read as %s: it is read again", e.State(), r.Resource.Status)
+	}
+	return nil
+}
+
+// sale books a transaction as a sale by link, if it is one: it was paid, has no reference,
+// has the products of a link, and is not a subscription's charge.
+func (m *Merchant) sale(ctx context.Context, a *account, r books.Reading[gateway.Transaction]) error {
+	t := r.Resource
+	if t.ExternalRef != "" || !books.Pays(t.Status) {
+		return nil
+	}
+	links, err := m.soldBy(ctx, a, t.Currency, t.Products)
+	if err != nil || len(links) == 0 {
+		return err
+	}
+	switch charged, err := m.subscribed(ctx, a, t); {
+	case errors.Is(err, errUndecided):
+		return m.undecidedSale(ctx, a, t)
+	case err != nil || charged:
+		return err
+	}
+	return m.store.transaction(ctx, func(tx *sql.Tx) error {
+		d, err := m.open(ctx, tx, saleSubject(t.ID))
+		if err != nil {
+			return err
+		}
+		switch added, err := d.addSale(ctx, a, t, links); {
+		case err != nil || !added:
+			return err
+		}
+		if err := d.load(ctx, strings.ToLower(t.ID)); err != nil {
+			return err
+		}
+		if err := d.read(ctx, r); err != nil {
+			return err
+		}
+		return d.save(ctx)
+	})
+}
+
+// addSale stores the charge of a sale. It returns false if the transaction has a charge
+// that is no sale.
+func (d *desk) addSale(ctx context.Context, a *account, t *gateway.Transaction, links []string) (bool, error) {
+	id := strings.ToLower(t.ID)
+	known, err := d.m.readCharges(ctx, d.c, `WHERE account = ? AND transaction_id = ?`, a.Name, id)
+	if err != nil {
+		return false, err
+	}
+	if len(known) > 0 {
+		return known[0].subject == d.order.ID, nil
+	}
+	sold := chargeRecord{
+		Books: books.Seen(id, books.FromLink, t), Amount: t.Amount, Currency: t.Currency, Method: t.Method, Installments: max(t.Installments, 1), Buyer: &t.Buyer,
+	}
+	if len(links) == 1 {
+		sold.Link = links[0]
+	}
+	record, err := encoded(&sold)
+	if err != nil {
+		return false, err
+	}
+	n, err := d.c.exec(ctx, `INSERT INTO gateway_charges (id, account, subject, attempt, transaction_id, state, check_at, created_at, record)
+		VALUES (?, ?, ?, 1, ?, ?, {now} + ?, {now}, ?) ON CONFLICT DO NOTHING`, id, a.Name, d.order.ID, id, string(New), soonest.Milliseconds(), record)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: transaction %s has a charge of another account", ErrAccount, id)
+	}
+	return err == nil, err
+}
+
+// maxSubscriptions is how many subscriptions of one buyer are searched for a charge.
+const maxSubscriptions = 50
+
+// errUndecided reports that it can't be found out whether a transaction is a
+// subscription's charge.
+var errUndecided = errors.New("merchant: it is not known whether the transaction is a subscription's charge")
+
+// subscribed reports whether a transaction is the charge of a subscription, which has no
+// reference either, and may have the products of a link. Only the subscription says so.
+func (m *Merchant) subscribed(ctx context.Context, a *account, t *gateway.Transaction) (bool, error) {
+	service := a.Client.Subscriptions
+	switch page, err := service.List(ctx, gateway.SubscriptionListParams{Limit: 1}); {
+	case errors.Is(err, gateway.ErrForbidden): // the account has none
+		return false, nil
+	case err != nil:
+		return false, err
+	case len(page.Items) == 0:
+		return false, nil
+	case t.Buyer.Email == "":
+		return false, errUndecided
+	}
+	n := 0
+	for item, err := range service.All(ctx, gateway.SubscriptionListParams{CustomerEmail: t.Buyer.Email, Limit: 100}) {
+		if err != nil {
+			return false, err
+		}
+		if n++; n > maxSubscriptions {
+			return false, errUndecided
+		}
+		s, err := service.Get(ctx, item.ID)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(s.Transactions, func(charge gateway.SubscriptionTransaction) bool { return strings.EqualFold(charge.ID, t.ID) }) {
+			return true, nil
+		}
+	}
+	// What the gateway returns about subscriptions may lag behind the transaction.
+	if wait := m.cfg.lag() - time.Since(t.CreatedAt.Time); wait > 0 {
+		return false, fmt.Errorf("whether transaction %s was sold by link or belongs to a subscription is known in %s: %w", t.ID, wait.Round(time.Second), webhook.RetryAfter(wait))
+	}
+	return false, nil
+}
+
+// lag is how far the gateway's reads may lag behind its writes, as for the outbox.
+func (c *Config) lag() time.Duration {
+	if c.SettleAfter == 0 {
+		return 2 * time.Minute
+	}
+	return c.SettleAfter
+}
+
+// undecidedSale makes a problem of a transaction that may be a sale.
+func (m *Merchant) undecidedSale(ctx context.Context, a *account, t *gateway.Transaction) error {
+	return m.store.transaction(ctx, func(tx *sql.Tx) error {
+		d, err := m.open(ctx, tx, saleSubject(t.ID))
+		if err != nil {
+			return err
+		}
+		d.account = a
+		return d.problem(ctx, &books.Problem{
+			Key: string(books.IsUnmatched) + "/" + d.order.ID, Kind: books.IsUnmatched, Record: strings.ToLower(t.ID),
+			Text: fmt.Sprintf("transaction %s has the products of a link, and may be a subscription's charge: its buyer's e-mail address does not tell, so it is not booked", t.ID),
+		})
+	})
+}
+
+// The limits of the search for sales that no webhook reported.
+const (
+	sweepEvery = 10 * time.Minute
+	sweepBack  = 7 * 24 * time.Hour // a voucher may be paid days after it was made
+	sweepPages = 50                 // of 100 transactions
+)
+
+// sweep looks for sales by link that no webhook reported, in the accounts for which it is
+// due, and returns in how many.
+func (m *Merchant) sweep(ctx context.Context) (n int) {
+	for _, a := range m.accounts {
+		if !a.Links {
+			continue
+		}
+		claimed, err := m.claimSweep(ctx, a)
+		if err == nil && claimed {
+			n++
+			err = m.sweepAccount(ctx, a)
+		}
+		if err != nil && ctx.Err() == nil {
+			m.fail(ctx, "the sales by link could not be searched, and will be later", err, slog.String("account", a.Name))
+		}
+	}
+	return n
+}
+
+// claimSweep reports whether the search is due, and has this process do it. Without a link
+// there are no sales.
+func (m *Merchant) claimSweep(ctx context.Context, a *account) (bool, error) {
+	c := m.store.conn()
+	var at int64
+	due, err := c.first(ctx, `SELECT COALESCE(sweep_at, 0) FROM gateway_accounts WHERE name = ? AND COALESCE(sweep_at, 0) <= {now}
+		AND EXISTS (SELECT 1 FROM gateway_links WHERE account = gateway_accounts.name)`, []any{a.Name}, &at)
+	if err != nil || !due {
+		return false, err
+	}
+	claimed, err := c.exec(ctx, `UPDATE gateway_accounts SET sweep_at = {now} + ? WHERE name = ? AND COALESCE(sweep_at, 0) = ?`,
+		min(sweepEvery, m.cfg.CompareEvery).Milliseconds(), a.Name, at)
+	return claimed > 0, err
+}
+
+func (m *Merchant) sweepAccount(ctx context.Context, a *account) error {
+	recent := gateway.TransactionListParams{Limit: 100, From: time.Now().Add(-sweepBack), Statuses: []gateway.TransactionStatus{
+		gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionPartiallyRefunded, gateway.TransactionRefunded, gateway.TransactionChargedback,
+	}}
+	pages := 0
+	for page, err := range a.Client.Transactions.Pages(ctx, recent) {
+		if err != nil {
+			return err
+		}
+		if pages++; pages > sweepPages {
+			return fmt.Errorf("there are more than %d recent transactions: the older ones were not searched", sweepPages*recent.Limit)
+		}
+		for i := range page.Items {
+			if err := m.swept(ctx, a, &page.Items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// swept books a listed transaction if it is a sale that is not in the books.
+func (m *Merchant) swept(ctx context.Context, a *account, t *gateway.TransactionSummary) error {
+	if t.ExternalRef != "" {
+		return nil
+	}
+	if links, err := m.soldBy(ctx, a, t.Currency, t.Products); err != nil || len(links) == 0 {
+		return err
+	}
+	if ch, err := m.match(ctx, a, t.ID, ""); err != nil || ch != nil {
+		return err
+	}
+	r := books.Reading[gateway.Transaction]{Source: books.FromComparison, At: time.Now()}
+	var err error
+	if r.Resource, err = a.Client.Transactions.Get(ctx, t.ID); err == nil {
+		err = m.sale(ctx, a, r)
+	}
+	if err != nil && ctx.Err() == nil { // the others don't wait for it
+		m.fail(ctx, "a transaction that may be a sale by link could not be booked, and will be later", err, slog.String("transaction", t.ID))
+		err = nil
+	}
+	return err
+}
