@@ -1,8 +1,11 @@
 package operations
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"testing"
 	"time"
 
@@ -180,6 +183,94 @@ func TestAnotherSubscriptionIsNotOurs(t *testing.T) {
 	sub.IntervalCount, sub.PaymentMethod = 0, "" // a gateway that reports neither
 	made.IntervalCount, made.PaymentMethod = 1, ""
 	assert.Empty(t, made.differs(sub))
+}
+
+// filterless is a gateway that ignores the filter of its list of customers, and may
+// not show their references.
+type filterless struct {
+	next http.RoundTripper
+	hide bool
+}
+
+func (f filterless) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet {
+		return f.next.RoundTrip(req)
+	}
+	req = req.Clone(req.Context())
+	query := req.URL.Query()
+	query.Del("external_ref")
+	req.URL.RawQuery = query.Encode()
+	resp, err := f.next.RoundTrip(req)
+	if err != nil || !f.hide {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	body = bytes.ReplaceAll(body, []byte(`"externalRef":`), []byte(`"ref":`))
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Header.Del("Content-Length")
+	return resp, err
+}
+
+// The customer with our reference is ours if the client would take it for ours too.
+func TestACustomerIsFoundByItsReference(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	member := CreateCustomer{Name: "Ana", Email: "ana@example.com", ExternalRef: "member-1"}
+	made, err := gw.Client().Customers.Create(t.Context(), gateway.CustomerParams(member))
+	require.NoError(t, err)
+	for i := range 250 {
+		_, err = gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Rui", Email: fmt.Sprintf("%d@example.com", i)})
+		require.NoError(t, err)
+	}
+	spelled, other, missing := member, member, member
+	spelled.Name, spelled.Email = "Ana Souza", "Ana@Example.com"
+	other.Email = "rui@example.com"
+	missing.ExternalRef = "member-2"
+	for name, next := range map[string]http.RoundTripper{"filter": gw.Transport(), "no filter": filterless{gw.Transport(), false}} {
+		for _, test := range []struct {
+			op   CreateCustomer
+			want finding
+		}{{member, applied}, {spelled, applied}, {other, unclear}, {missing, notApplied}} {
+			got, err := test.op.look(t.Context(), newSession(gw.Client(gateway.WithHTTPClient(&http.Client{Transport: next})), time.Now()), nil)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, got.finding, "%s: %v: %s", name, test.op, got.why)
+			if got.finding == applied {
+				assert.Equal(t, made.ID, got.result.(*gateway.Customer).ID)
+			}
+		}
+	}
+	blind := gw.Client(gateway.WithHTTPClient(&http.Client{Transport: filterless{gw.Transport(), true}}))
+	got, err := member.look(t.Context(), newSession(blind, time.Now()), nil)
+	require.NoError(t, err)
+	assert.Equal(t, unclear, got.finding)
+	assert.Contains(t, got.why, made.ID)
+	got, err = other.look(t.Context(), newSession(blind, time.Now()), nil)
+	require.NoError(t, err)
+	assert.Equal(t, notApplied, got.finding, "no customer has the address")
+}
+
+// A list with page numbers is searched over several jobs too.
+func TestASearchContinuesByPageNumber(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	member := CreateCustomer{Name: "Ana", Email: "ana@example.com", ExternalRef: "member-1"}
+	_, err := gw.Client().Customers.Create(t.Context(), gateway.CustomerParams(member))
+	require.NoError(t, err)
+	for i := range 350 {
+		_, err = gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Rui", Email: fmt.Sprintf("%d@example.com", i)})
+		require.NoError(t, err)
+	}
+	s := newSession(gw.Client(gateway.WithHTTPClient(&http.Client{Transport: filterless{next: gw.Transport()}})), time.Now())
+	s.maxPages = 2
+	_, err = member.look(t.Context(), s, nil)
+	require.ErrorIs(t, err, errSearchLimit)
+	s.maxPages = 1000
+	got, err := member.look(t.Context(), s, nil)
+	require.NoError(t, err)
+	assert.Equal(t, applied, got.finding)
+	assert.Equal(t, 3, s.search.Pages, "the last one is not counted")
+	assert.Equal(t, 4, gw.Requests.Count("customers.list"))
 }
 
 // Live gateways add the mandate's status to the metadata of a Pix Automatico, and change it

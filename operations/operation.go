@@ -17,7 +17,7 @@ import (
 
 // Operation is one call to the gateway that changes something:
 // [CreateTransaction], [Refund], [CreateTransfer], [CancelTransfer],
-// [CreateSubscription], [UpdateSubscription] or [CancelSubscription].
+// [CreateCustomer], [CreateSubscription], [UpdateSubscription] or [CancelSubscription].
 //
 // You choose the key of each: the reference of a create, the Key field of the
 // others. It identifies the operation ("return-17"): inserting an operation
@@ -55,6 +55,7 @@ var (
 	_ Returning[gateway.Refund]       = Refund{}
 	_ Returning[gateway.Transfer]     = CreateTransfer{}
 	_ Returning[gateway.Transfer]     = CancelTransfer{}
+	_ Returning[gateway.Customer]     = CreateCustomer{}
 	_ Returning[gateway.Subscription] = CreateSubscription{}
 	_ Returning[gateway.Subscription] = UpdateSubscription{}
 	_ Returning[gateway.Subscription] = CancelSubscription{}
@@ -152,6 +153,8 @@ func newOperation(kind string, params []byte) (Operation, error) {
 		return decode[CreateTransfer](params)
 	case kindCancelTransfer:
 		return decode[CancelTransfer](params)
+	case kindCreateCustomer:
+		return decode[CreateCustomer](params)
 	case kindCreateSubscription:
 		return decode[CreateSubscription](params)
 	case kindUpdateSubscription:

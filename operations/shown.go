@@ -47,6 +47,18 @@ func (c CreateTransfer) MarshalJSON() ([]byte, error) {
 }
 
 // LogValue returns c with personal data masked.
+func (c CreateCustomer) LogValue() slog.Value { return masking.Value(c) }
+
+// Format writes c with personal data masked, for every verb.
+func (c CreateCustomer) Format(f fmt.State, _ rune) { masking.Format(f, c) }
+
+// MarshalJSON writes c as it is stored.
+func (c CreateCustomer) MarshalJSON() ([]byte, error) {
+	type plain CreateCustomer
+	return marshalOperation((*plain)(&c))
+}
+
+// LogValue returns c with personal data masked.
 func (c CreateSubscription) LogValue() slog.Value { return masking.Value(c) }
 
 // Format writes c with personal data masked, for every verb.

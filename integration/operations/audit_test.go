@@ -69,6 +69,7 @@ type report struct {
 type books struct {
 	charges       map[string]int // transactions by reference
 	payouts       map[string]int
+	customers     map[string]int
 	subscriptions map[string]int // by customer
 	canceled      map[string]bool
 	policies      map[string]string
@@ -78,7 +79,7 @@ type books struct {
 
 func (s *outboxStorm) books() *books {
 	b := &books{
-		charges: make(map[string]int), payouts: make(map[string]int), subscriptions: make(map[string]int), canceled: make(map[string]bool),
+		charges: make(map[string]int), payouts: make(map[string]int), customers: make(map[string]int), subscriptions: make(map[string]int), canceled: make(map[string]bool),
 		policies: make(map[string]string), ended: make(map[string]bool), refunded: make(map[string]int64),
 	}
 	for t, err := range s.client.Transactions.All(s.Context(), gateway.TransactionListParams{Limit: 100}) {
@@ -89,6 +90,10 @@ func (s *outboxStorm) books() *books {
 		require.NoError(s, err)
 		b.payouts[t.ExternalRef]++
 		b.canceled[t.ID] = t.Status == gateway.TransferCancelled
+	}
+	for c, err := range s.client.Customers.All(s.Context(), gateway.CustomerListParams{Limit: 100}) {
+		require.NoError(s, err)
+		b.customers[c.ExternalRef]++
 	}
 	for sub, err := range s.client.Subscriptions.All(s.Context(), gateway.SubscriptionListParams{Limit: 100}) {
 		require.NoError(s, err)
@@ -147,6 +152,8 @@ func keyOf(op operations.Operation) string {
 	case operations.CreateTransaction:
 		return o.ExternalRef
 	case operations.CreateTransfer:
+		return o.ExternalRef
+	case operations.CreateCustomer:
 		return o.ExternalRef
 	case operations.CreateSubscription:
 		return o.IdempotencyKey
@@ -239,6 +246,8 @@ func (s *outboxStorm) compare(f *findings, b *books, op operations.Operation, r 
 		once(o.ExternalRef, b.charges[o.ExternalRef])
 	case operations.CreateTransfer:
 		once(o.ExternalRef, b.payouts[o.ExternalRef])
+	case operations.CreateCustomer:
+		once(o.ExternalRef, b.customers[o.ExternalRef])
 	case operations.CreateSubscription:
 		once(o.IdempotencyKey, b.subscriptions[o.CustomerID])
 	case operations.CancelTransfer:

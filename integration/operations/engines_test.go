@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -128,6 +129,9 @@ type outbox interface {
 	// insert inserts operations in one transaction, which fails with the error of
 	// then.
 	insert(ctx context.Context, ops []operations.Operation, then func() error) ([]*operations.Entry, error)
+	// find inserts operations in a transaction, looks for one in it, and then commits,
+	// or rolls back for an error.
+	find(ctx context.Context, ops []operations.Operation, kind, key string, then ...error) (*operations.Entry, error)
 	cancel(ctx context.Context, id int64) error
 
 	// handle registers handlers that write their results, and then call after with
@@ -159,6 +163,21 @@ func (o *in[TX]) insert(ctx context.Context, ops []operations.Operation, then fu
 	})
 }
 
+func (o *in[TX]) find(ctx context.Context, ops []operations.Operation, kind, key string, then ...error) (found *operations.Entry, err error) {
+	return found, o.begin(ctx, func(tx TX) error {
+		for _, op := range ops {
+			if _, err := o.InsertTx(ctx, tx, op); err != nil {
+				return err
+			}
+		}
+		var err error
+		if found, err = o.FindTx(ctx, tx, kind, key); err != nil {
+			return err
+		}
+		return errors.Join(then...)
+	})
+}
+
 func (o *in[TX]) cancel(ctx context.Context, id int64) error {
 	return o.begin(ctx, func(tx TX) error { return o.CancelTx(ctx, tx, id) })
 }
@@ -168,6 +187,7 @@ func (o *in[TX]) handle(after func(entry *operations.Entry, err error) error) {
 	write(o, after, func(r operations.RefundResult) string { return fmt.Sprint(r.Value.AmountRefunded) })
 	write(o, after, func(r operations.TransferResult) string { return r.Value.ID })
 	write(o, after, func(r operations.CancelTransferResult) string { return string(r.Value.Status) })
+	write(o, after, func(r operations.CustomerResult) string { return r.Value.ID })
 	write(o, after, func(r operations.SubscriptionResult) string { return r.Value.ID })
 	write(o, after, func(r operations.UpdateSubscriptionResult) string { return string(r.Value.FailurePolicy) })
 	write(o, after, func(r operations.CancelSubscriptionResult) string { return string(r.Value.Status) })

@@ -97,6 +97,13 @@ func naiveCall(ctx context.Context, client *gateway.Client, kind string, params 
 		}
 		_, err := client.Transfers.Create(ctx, p)
 		return "", err
+	case "operations.CreateCustomer":
+		var p gateway.CustomerParams
+		if err := json.Unmarshal(params, &p); err != nil {
+			return "", err
+		}
+		_, err := client.Customers.Create(ctx, p)
+		return "", err
 	case "operations.CreateSubscription":
 		var p gateway.SubscriptionParams
 		if err := json.Unmarshal(params, &p); err != nil {

@@ -38,6 +38,7 @@ func TestEveryKindOfOperationIsCarriedOutOnce(t *testing.T) {
 			operations.Refund{Key: "refund-4", TransactionID: charge.ID, Full: true},
 			operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 1900, ExternalRef: "payout-1"},
 			operations.CancelTransfer{Key: "cancel-1", TransferID: transfer.ID},
+			operations.CreateCustomer{Name: "Rui", Email: "rui@example.com", Phone: "11987654322", ExternalRef: "member-1"},
 			operations.CreateSubscription{CustomerID: customer.ID, Amount: 990, Token: "pgct_ok2", Interval: gateway.IntervalMonth, IdempotencyKey: "club-1"},
 			operations.UpdateSubscription{Key: "update-1", SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{
 				FailurePolicy: gateway.ImmediateCancel, Metadata: gateway.Some(map[string]any{"tier": "gold", "seats": 3}),
@@ -48,7 +49,7 @@ func TestEveryKindOfOperationIsCarriedOutOnce(t *testing.T) {
 			"refund-1": "300", "refund-2": "150", "refund-3": "0", "refund-4": "550", "cancel-1": "cancelled",
 			"update-1": "immediate_cancel", "end-1": "cancel_scheduled",
 		}
-		for _, key := range []string{"order-1", "refund-1", "refund-2", "refund-3", "refund-4", "payout-1", "cancel-1", "club-1", "update-1", "end-1"} {
+		for _, key := range []string{"order-1", "refund-1", "refund-2", "refund-3", "refund-4", "payout-1", "cancel-1", "member-1", "club-1", "update-1", "end-1"} {
 			e := w.reaches(key, operations.Done)
 			assert.LessOrEqual(t, e.Sends, 1, key)
 			value, rejection := w.result(key)
@@ -200,9 +201,7 @@ func TestEachAccountPaysItsOwnOperations(t *testing.T) {
 	each(t, func(t *testing.T, e engine) {
 		t.Helper()
 		a := open(t, e, nil)
-		b := &world{T: t, database: a.database, gw: a.gw, shop: accountSpec{Name: "Shop.B", Key: "sk_test_b"}, config: a.config, rejected: make(map[string]error)}
-		b.config.Client = b.client()
-		b.outbox = b.newOutbox()
+		b := a.beside("Shop.B")
 		for i, w := range []*world{a, b} {
 			for n := range 5 {
 				w.add(operations.CreateTransfer{

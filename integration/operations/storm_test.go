@@ -240,13 +240,13 @@ func (s *outboxStorm) addFaults() {
 	}
 	for _, op := range []string{
 		"transactions.create", "transactions.refund", "transfers.create", "transfers.cancel",
-		"subscriptions.create", "subscriptions.update", "subscriptions.cancel",
+		"customers.create", "subscriptions.create", "subscriptions.update", "subscriptions.cancel",
 	} {
 		for _, f := range writes {
 			require.NoError(s, s.gw.Faults.Add(f.On(op).Probability(0.008)))
 		}
 	}
-	for _, op := range []string{"transactions.get", "transfers.get", "subscriptions.get", "transactions.list", "transfers.list", "subscriptions.list"} {
+	for _, op := range []string{"transactions.get", "transfers.get", "subscriptions.get", "transactions.list", "transfers.list", "customers.list", "subscriptions.list"} {
 		for _, f := range []mockserver.Fault{
 			mockserver.Status(500), mockserver.ResetBefore(), mockserver.BadJSON(), mockserver.Truncate(), mockserver.EmptyBody(),
 			mockserver.HangUntilTimeout(), mockserver.Status(429), mockserver.UnknownEnum(), mockserver.ExtraField(), mockserver.Status(404),
@@ -283,6 +283,7 @@ func (s *outboxStorm) prepare(n int) {
 		require.NoError(s, err)
 		s.ops = append(s.ops,
 			operations.CancelTransfer{Key: "stop-" + id, TransferID: transfer.ID},
+			operations.CreateCustomer{Name: "Rui", Email: "rui@example.com", ExternalRef: "member-" + id},
 			operations.CreateSubscription{
 				CustomerID: customer(), Amount: 990, Token: gateway.CardToken("pgct_ok_new_" + id), Interval: gateway.IntervalMonth, IdempotencyKey: "club-" + id,
 			},

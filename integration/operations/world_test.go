@@ -64,6 +64,18 @@ func openOn(t *testing.T, e engine, name string, change func(*operations.Config)
 	return w
 }
 
+// beside starts another merchant with an account of its own at the same gateway, on
+// the same database.
+func (w *world) beside(account string) *world {
+	w.Helper()
+	other := &world{
+		T: w.T, database: w.database, gw: w.gw, shop: accountSpec{Name: account, Key: "sk_test_" + account}, config: w.config, rejected: make(map[string]error),
+	}
+	other.config.Client = other.client()
+	other.outbox = other.newOutbox()
+	return other
+}
+
 // client returns a client of the merchant's account.
 func (w *world) client(opts ...gateway.Option) *gateway.Client {
 	return w.gw.Account(w.shop.Key).Client(append([]gateway.Option{gateway.WithAccount(w.shop.Name)}, opts...)...)

@@ -144,6 +144,7 @@ func (w *world) newOutbox() *operations.Outbox {
 	record(w, outbox, func(r operations.RefundResult) string { return fmt.Sprint(r.Value.AmountRefunded) })
 	record(w, outbox, func(r operations.TransferResult) string { return r.Value.ID })
 	record(w, outbox, func(r operations.CancelTransferResult) string { return string(r.Value.Status) })
+	record(w, outbox, func(r operations.CustomerResult) string { return r.Value.ID })
 	record(w, outbox, func(r operations.SubscriptionResult) string { return r.Value.ID })
 	record(w, outbox, func(r operations.UpdateSubscriptionResult) string { return string(r.Value.FailurePolicy) })
 	record(w, outbox, func(r operations.CancelSubscriptionResult) string { return string(r.Value.Status) })

@@ -26,6 +26,8 @@ type (
 	CreateTransfer = operations.CreateTransfer
 	// CancelTransfer is operations.CancelTransfer.
 	CancelTransfer = operations.CancelTransfer
+	// CreateCustomer is operations.CreateCustomer.
+	CreateCustomer = operations.CreateCustomer
 	// CreateSubscription is operations.CreateSubscription.
 	CreateSubscription = operations.CreateSubscription
 	// UpdateSubscription is operations.UpdateSubscription.
@@ -40,6 +42,8 @@ type (
 	TransferResult = operations.TransferResult
 	// CancelTransferResult is operations.CancelTransferResult.
 	CancelTransferResult = operations.CancelTransferResult
+	// CustomerResult is operations.CustomerResult.
+	CustomerResult = operations.CustomerResult
 	// SubscriptionResult is operations.SubscriptionResult.
 	SubscriptionResult = operations.SubscriptionResult
 	// UpdateSubscriptionResult is operations.UpdateSubscriptionResult.

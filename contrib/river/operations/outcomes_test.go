@@ -239,43 +239,62 @@ func TestACreateIsSentAgainWithItsReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := open(t, nil)
-			require.NoError(t, w.gw.Faults.Add(
-				fault.On("transactions.create").Times(1), fault.On("transfers.create").Times(1), fault.On("subscriptions.create").Times(1)))
-			customer, err := w.gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
+			client := w.gw.Client()
+			customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 			require.NoError(t, err)
+			for _, op := range []string{"transactions.create", "transfers.create", "customers.create", "subscriptions.create"} {
+				require.NoError(t, w.gw.Faults.Add(fault.On(op).Times(1)))
+			}
 			w.work(w.outbox)
 			w.insert(
 				operations.CreateTransaction(order("order-1", 500)),
 				operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 900, ExternalRef: "payout-1"},
+				operations.CreateCustomer{Name: "Rui", Email: "rui@example.com", ExternalRef: "member-1"},
 				operations.CreateSubscription{CustomerID: customer.ID, Amount: 990, Token: "pgct_ok", Interval: gateway.IntervalMonth, IdempotencyKey: "club-1"},
 			)
-			for _, key := range []string{"order-1", "payout-1", "club-1"} {
+			for _, key := range []string{"order-1", "payout-1", "member-1", "club-1"} {
 				e := w.reaches(key, operations.Done)
 				assert.GreaterOrEqual(t, e.Sends, 2, key) // more if a request takes longer than SendTimeout
 				_, rejection := w.result(key)
 				assert.Empty(t, rejection, key)
 			}
+			customers, err := client.Customers.List(t.Context(), gateway.CustomerListParams{})
+			require.NoError(t, err)
+			assert.Equal(t, 2, customers.Total)
 		})
 	}
 }
 
 // Another program already sent an order with this reference, bypassing the
 // outbox.
-func TestACreateWhoseReferenceExistsReturnsTheExistingTransaction(t *testing.T) {
+func TestACreateWhoseReferenceExistsReturnsTheExistingResource(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
 	first, err := w.gw.Client().Transactions.Create(t.Context(), order("order-1", 500))
 	require.NoError(t, err)
 	_, err = w.gw.Client().Transactions.Create(t.Context(), order("order-2", 501))
 	require.NoError(t, err)
+	member, err := w.gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com", ExternalRef: "member-1"})
+	require.NoError(t, err)
 	w.work(w.outbox)
-	w.insert(operations.CreateTransaction(order("order-1", 500)), operations.CreateTransaction(order("order-2", 500)))
-	w.reaches("order-1", operations.Done)
-	value, _ := w.result("order-1")
-	assert.Equal(t, first.ID, value)
+	w.insert(
+		operations.CreateTransaction(order("order-1", 500)), operations.CreateTransaction(order("order-2", 500)),
+		operations.CreateCustomer{Name: "Ana Souza", Email: "Ana@example.com", ExternalRef: "member-1"},
+	)
+	for key, id := range map[string]string{"order-1": first.ID, "member-1": member.ID} {
+		w.reaches(key, operations.Done)
+		value, _ := w.result(key)
+		assert.Equal(t, id, value)
+	}
 	w.reaches("order-2", operations.Done)
 	require.ErrorIs(t, w.rejected["order-2"], gateway.ErrDuplicate, "it has another amount")
 	require.ErrorIs(t, w.rejected["order-2"], gateway.ErrConflict)
+
+	_, err = w.gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com", ExternalRef: "member-2"})
+	require.NoError(t, err)
+	w.insert(operations.CreateCustomer{Name: "Ana", Email: "rui@example.com", ExternalRef: "member-2"})
+	w.reaches("member-2", operations.Done)
+	require.ErrorIs(t, w.rejected["member-2"], gateway.ErrDuplicate, "it has another e-mail address")
 }
 
 // After a lost response a rejection of the repeat may refer to the first
@@ -288,16 +307,21 @@ func TestARejectedRepeatIsNotTheOutcome(t *testing.T) {
 		mockserver.Status(422).On("transactions.create").Times(3),
 		mockserver.ResetBefore().On("transfers.create").Times(1),
 		mockserver.Status(422).On("transfers.create").Times(3),
+		mockserver.LoseResponse().On("customers.create").Times(1),
+		mockserver.Status(422).On("customers.create").Times(3),
 	))
 	w.work(w.outbox)
 	w.insert(
 		operations.CreateTransaction(order("order-1", 500)),
 		operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 900, ExternalRef: "payout-1"},
+		operations.CreateCustomer{Name: "Ana", Email: "ana@example.com", ExternalRef: "member-1"},
 	)
-	w.reaches("order-1", operations.Done)
-	value, rejection := w.result("order-1")
-	assert.NotEmpty(t, value, "the first request was applied")
-	assert.Empty(t, rejection)
+	for _, key := range []string{"order-1", "member-1"} {
+		w.reaches(key, operations.Done)
+		value, rejection := w.result(key)
+		assert.NotEmpty(t, value, "the first request was applied")
+		assert.Empty(t, rejection)
+	}
 	w.reaches("payout-1", operations.Done)
 	require.ErrorIs(t, w.rejected["payout-1"], gateway.ErrValidation, "neither request was applied")
 	assert.Equal(t, 4, w.gw.Requests.Count("transfers.create"))

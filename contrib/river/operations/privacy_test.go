@@ -60,7 +60,7 @@ func assertShownPrivately(t *testing.T, v any) {
 }
 
 // privateKeys are the keys of [privateOperations].
-var privateKeys = []string{"order-1", "payout-1", "club-1", "update-1", "refund-1", "cancel-1", "end-1"}
+var privateKeys = []string{"order-1", "payout-1", "member-1", "club-1", "update-1", "refund-1", "cancel-1", "end-1"}
 
 // privateOperations returns one operation of each kind, with personal data wherever
 // it may be.
@@ -73,6 +73,9 @@ func privateOperations(customer, transaction, transfer, subscription string) []o
 	return []operations.Operation{
 		operations.CreateTransaction(charge),
 		operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: privateKey, Amount: 900, ExternalRef: "payout-1", Description: privateText},
+		operations.CreateCustomer{
+			Name: "Ana Souza", Email: privateEmail, Phone: privatePhone, Document: &gateway.Document{Type: gateway.CPF, Number: privateDocument}, ExternalRef: "member-1",
+		},
 		operations.CreateSubscription{
 			CustomerID: customer, Amount: 990, Token: privateToken, Interval: gateway.IntervalMonth, IdempotencyKey: "club-1",
 			Metadata: map[string]any{"note": privateText},
@@ -94,9 +97,10 @@ func TestNothingShowsPersonalData(t *testing.T) {
 	}
 	charge, _ := ops[0].(operations.CreateTransaction)
 	payout, _ := ops[1].(operations.CreateTransfer)
-	club, _ := ops[2].(operations.CreateSubscription)
-	update, _ := ops[3].(operations.UpdateSubscription)
-	refund, _ := ops[4].(operations.Refund)
+	member, _ := ops[2].(operations.CreateCustomer)
+	club, _ := ops[3].(operations.CreateSubscription)
+	update, _ := ops[4].(operations.UpdateSubscription)
+	refund, _ := ops[5].(operations.Refund)
 	entry := &operations.Entry{Key: "refund-1"}
 	sub := &gateway.Subscription{ID: someID, CustomerID: someID}
 	for _, result := range []any{
@@ -104,6 +108,9 @@ func TestNothingShowsPersonalData(t *testing.T) {
 			Name: "Ana Souza", Email: privateEmail, Phone: privatePhone, Document: &gateway.Document{Type: gateway.CPF, Number: privateDocument},
 		}}},
 		operations.TransferResult{Entry: entry, Operation: payout, Value: &gateway.Transfer{PixKey: privateKey}},
+		operations.CustomerResult{Entry: entry, Operation: member, Value: &gateway.Customer{
+			Name: "Ana Souza", Email: privateEmail, Phone: privatePhone, Document: &gateway.Document{Type: gateway.CPF, Number: privateDocument},
+		}},
 		operations.SubscriptionResult{Entry: entry, Operation: club, Value: sub},
 		operations.UpdateSubscriptionResult{Entry: entry, Operation: update, Value: sub},
 		operations.RefundResult{Entry: entry, Operation: refund, Value: &gateway.Refund{Message: privateText}},
