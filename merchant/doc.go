@@ -1,6 +1,6 @@
 // Package merchant keeps the merchant's side of the gateway in the merchant's own
-// database, PostgreSQL or SQLite: charges, refunds and the money of each order. A record
-// is stored in your transaction, its request survives crashes and is applied at most
+// database, PostgreSQL or SQLite: charges, refunds, subscriptions and the money of each
+// order. A record is stored in your transaction, its request survives crashes and is applied at most
 // once, its state is what the gateway last showed, and one callback for each business
 // fact commits exactly once.
 //

@@ -107,6 +107,7 @@ func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx], events *s
 	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.RefundResult) error {
 		return m.refunded(ctx, tx, a, r)
 	})
+	m.handleSubscriptions(a)
 	m.accounts[a.Name] = a
 	return m.receive(a, events)
 }
@@ -227,7 +228,7 @@ func (m *Merchant) book(ctx context.Context, ch *charge, r books.Reading[gateway
 			err = d.load(ctx, ch.Books.ID)
 		}
 		if err == nil && r.Resource != nil {
-			err = d.read(ctx, r)
+			err = d.readOne(ctx, r)
 		}
 		if err == nil {
 			err = d.save(ctx)

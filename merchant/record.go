@@ -32,10 +32,11 @@ const (
 // Charge is one attempt to collect the money of an order. Amounts are in cents of Currency
 // and are the gateway's, except Requested.
 type Charge struct {
-	ID            string // also its external_ref
+	ID            string // also its external_ref, if it is a charge of an order
 	Account       string
-	Order         string
-	Attempt       int // of the order, from 1
+	Order         string // "" if the charge is one of a subscription
+	Subscription  string // the ID of the subscription; then the ID of the charge is that of its transaction
+	Attempt       int    // of the order or the subscription, from 1
 	TransactionID string
 	Method        gateway.Method
 	State         State
@@ -131,8 +132,10 @@ type Problem struct {
 	ID      int64
 	Account string
 	Order   string
-	Record  string // the ID of a charge or refund
+	Record  string // the ID of a charge, refund or subscription
 	Kind    string
 	Text    string // without personal data
 	Since   time.Time
+
+	Subscription string // the ID of the subscription that it is about; then Order is ""
 }

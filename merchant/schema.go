@@ -15,6 +15,8 @@ import (
 //
 // A refund belongs to the account of its charge, so no refund can belong to another one.
 // The index gateway_charges_open allows one charge of an order whose outcome is not known.
+// The charges of a subscription are the gateway's and have no reference. The column params
+// has the request for a subscription until its customer exists.
 const schema = `
 CREATE TABLE IF NOT EXISTS gateway_accounts (
 	name        text PRIMARY KEY,
@@ -47,7 +49,7 @@ CREATE TABLE IF NOT EXISTS gateway_charges (
 	UNIQUE (account, ref),
 	UNIQUE (account, transaction_id)
 );
-CREATE UNIQUE INDEX IF NOT EXISTS gateway_charges_open ON gateway_charges (subject) WHERE state IN ('new', 'unknown', 'ambiguous');
+CREATE UNIQUE INDEX IF NOT EXISTS gateway_charges_open ON gateway_charges (subject) WHERE state IN ('new', 'unknown', 'ambiguous') AND ref IS NOT NULL;
 CREATE INDEX IF NOT EXISTS gateway_charges_subject ON gateway_charges (subject, attempt);
 CREATE INDEX IF NOT EXISTS gateway_charges_check ON gateway_charges (check_at) WHERE check_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS gateway_refunds (
@@ -58,6 +60,20 @@ CREATE TABLE IF NOT EXISTS gateway_refunds (
 	record     text NOT NULL
 );
 CREATE INDEX IF NOT EXISTS gateway_refunds_charge ON gateway_refunds (charge, created_at);
+CREATE TABLE IF NOT EXISTS gateway_subscriptions (
+	id              text PRIMARY KEY,
+	account         text NOT NULL,
+	ref             text NOT NULL,
+	subscription_id text,
+	state           text NOT NULL,
+	check_at        {bigint},
+	created_at      {bigint} NOT NULL,
+	params          text NOT NULL,
+	record          text NOT NULL,
+	UNIQUE (account, ref),
+	UNIQUE (account, subscription_id)
+);
+CREATE INDEX IF NOT EXISTS gateway_subscriptions_check ON gateway_subscriptions (check_at) WHERE check_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS gateway_facts (
 	seq          {id},
 	key          text NOT NULL UNIQUE,
