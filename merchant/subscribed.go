@@ -338,10 +338,13 @@ func (d *subscriptionDesk) canceled(ctx context.Context, r *operations.CancelSub
 	})
 }
 
-// respond applies the response to a request, which has no charges: they are read soon.
+// respond applies the response to a request without its charges, which are read soon: few
+// responses have them, and their money is in none.
 func (d *subscriptionDesk) respond(ctx context.Context, sub *gateway.Subscription, e *operations.Entry) error {
+	response := *sub
+	response.Transactions = nil
 	// When it was read is not known; it was not before the operation was stored.
-	_, err := d.readings(ctx, books.Reading[gateway.Subscription]{Resource: sub, Source: books.FromResponse, At: e.CreatedAt}, nil)
+	_, err := d.readings(ctx, books.Reading[gateway.Subscription]{Resource: &response, Source: books.FromResponse, At: e.CreatedAt}, nil)
 	d.sub.ReadAfter = time.Now()
 	return err
 }

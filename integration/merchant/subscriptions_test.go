@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -619,4 +620,66 @@ func TestBadParametersOfASubscription(t *testing.T) {
 		_, err := w.m.Subscription(w.Context(), "V1")
 		require.ErrorIs(w, err, merchant.ErrNotFound)
 	})
+}
+
+// The page is sent many times at once.
+func TestOneSubscriptionIsMadeOfManyCalls(t *testing.T) {
+	each(t, func(w *world) {
+		w.members().open().start()
+		p := w.member("Q1", "pgct_ok_1")
+		var calls sync.WaitGroup
+		for range 6 {
+			calls.Go(func() {
+				s, err := w.m.Subscribe(w.Context(), p)
+				if assert.NoError(w, err) {
+					assert.Equal(w, "Q1", s.ID)
+				}
+			})
+		}
+		calls.Wait()
+		w.reaches("Q1", "started started 2990")
+		customers, subscriptions := w.made()
+		assert.Equal(w, [...]int{1, 1}, [...]int{customers, subscriptions})
+		w.settles("Q1")
+	})
+}
+
+// The response is lost, and the repeats are rejected: only a person can tell whether the
+// subscription that looks like it is the one.
+func TestAnAmbiguousSubscriptionWaitsForAPerson(t *testing.T) {
+	each(t, func(w *world) {
+		w.cfg.CompareEvery = 100 * time.Millisecond
+		w.members().open()
+		require.NoError(w, w.gw.Faults.Add(mockserver.LoseResponse().On("subscriptions.create").Times(1)))
+		w.subscribe(w.member("U1", "pgct_ok_1"))
+		require.NoError(w, w.gw.Faults.Add(mockserver.Status(422).On("subscriptions.create").Times(100)))
+		w.start()
+		w.reaches("U1", "problem ambiguous 0")
+		s, err := w.m.CancelSubscription(w.Context(), "U1", "")
+		require.NoError(w, err)
+		assert.Equal(w, merchant.Ambiguous, s.State)
+		assert.True(w, s.Canceling)
+
+		list, err := gateway.Collect(w.gw.Client().Subscriptions.All(w.Context(), gateway.SubscriptionListParams{}), 10)
+		require.NoError(w, err)
+		require.Len(w, list, 1)
+		outbox, err := operations.New(w.driver(), operations.Config{Client: w.cfg.Accounts[0].Client, Logger: quiet})
+		require.NoError(w, err)
+		entries, err := outbox.List(w.Context(), operations.Query{Kind: "subscriptions.create"})
+		require.NoError(w, err)
+		require.NoError(w, outbox.Resolve(w.Context(), entries[0].ID, operations.Resolution{Decision: operations.Applied, ResourceID: list[0].ID, By: "Rui: it is the one"}))
+		s = w.reads("U1", "it is canceled", func(s *merchant.Subscription) bool { return s.State == "cancel_scheduled" })
+		assert.Equal(w, list[0].ID, s.SubscriptionID)
+		assert.False(w, s.Canceling)
+		w.reaches("U1", "problem ambiguous 0", "started started 2990")
+		w.settles("U1")
+	})
+}
+
+// driver returns the outbox's driver of the database.
+func (w *world) driver() operations.Driver[*sql.Tx] {
+	if w.dialect == operations.DialectSQLite {
+		return operations.SQLite(w.db)
+	}
+	return operations.Postgres(w.db)
 }
