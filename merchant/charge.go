@@ -175,10 +175,12 @@ func (d *desk) add(ctx context.Context, a *account, attempt int, p ChargeParams,
 // id returns the ID of the desk's order, as the merchant knows it.
 func (d *desk) id() string { return orderID(d.order.ID) }
 
-// orderID returns "" for what belongs to no order.
-func orderID(subject string) string {
-	id, _ := strings.CutPrefix(subject, orderSubject(""))
-	if id == subject {
+// orderID returns the ID of an order, "" if the subject is something else.
+func orderID(subject string) string { return idOf(subject, orderSubject("")) }
+
+func idOf(subject, kind string) string {
+	id, ok := strings.CutPrefix(subject, kind)
+	if !ok {
 		return ""
 	}
 	return id
@@ -188,7 +190,7 @@ func orderID(subject string) string {
 func (ch *charge) shown() *Charge {
 	b := &ch.Books
 	return &Charge{
-		ID: b.ID, Account: ch.account.Name, Order: orderID(ch.subject), Attempt: ch.attempt, TransactionID: b.TransactionID, Method: ch.Method,
+		ID: b.ID, Account: ch.account.Name, Order: orderID(ch.subject), Subscription: subscriptionID(ch.subject), Attempt: ch.attempt, TransactionID: b.TransactionID, Method: ch.Method,
 		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
 		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
 		Origin: b.Origin, Link: ch.Link, Buyer: ch.Buyer,
@@ -249,6 +251,9 @@ func (m *Merchant) sync(ctx context.Context, ch *charge) error {
 
 // send sends an operation now, unless it was before.
 func (m *Merchant) send(ctx context.Context, a *account, kind, key string) error {
+	if key == "" { // the gateway made the charge
+		return nil
+	}
 	list, err := a.outbox.List(ctx, operations.Query{Kind: kind, Key: key})
 	if err != nil || len(list) == 0 {
 		return err

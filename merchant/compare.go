@@ -20,6 +20,7 @@ func (m *Merchant) comparisons() []comparison {
 	return []comparison{
 		{"charge", "gateway_charges", m.look},
 		{"payout", "gateway_payouts", m.lookPayout},
+		{"subscription", "gateway_subscriptions", m.lookSubscription},
 	}
 }
 

@@ -32,8 +32,9 @@ type Config struct {
 	SendTimeout, SettleAfter, KeyLifetime time.Duration
 
 	// CompareEvery is how often a charge that was paid is compared with the gateway, for
-	// CompareFor after its payment: a Pix dispute has no webhook. The defaults are 24 h
-	// and 180 days.
+	// CompareFor after its payment: a Pix dispute has no webhook. A subscription is
+	// compared as often at least, and more often around the end of its period and while
+	// it is past due. The defaults are 24 h and 180 days.
 	CompareEvery, CompareFor time.Duration
 
 	// CallbackTimeout is how long a callback and its transaction may take; default 30 s.
@@ -126,6 +127,11 @@ type Callbacks struct {
 	// Payout: a payout has ended: it was paid, failed, was canceled or was rejected. It
 	// is called again if a payout that was paid is returned.
 	Payout func(ctx context.Context, tx *sql.Tx, p *Payout) error
+
+	// Subscription: see [Subscription.Event]. Subscription.PaidUntil never goes back, so
+	// one UPDATE of your own row suffices for all events. Paid and Unpaid are not called
+	// for the charges of a subscription; Refunded and Disputed are, with Charge.Order "".
+	Subscription func(ctx context.Context, tx *sql.Tx, s *Subscription) error
 
 	// Problem: a person must decide or look, see [Merchant.Problems].
 	Problem func(ctx context.Context, tx *sql.Tx, p *Problem) error

@@ -192,6 +192,8 @@ func (m *Merchant) call(ctx context.Context, tx *sql.Tx, f *delivery) error {
 		return m.callRefund(ctx, tx, f, on.RefundRejected)
 	case books.OnPayout:
 		return m.callPayout(ctx, tx, f)
+	case books.OnSubscription:
+		return m.callSubscription(ctx, tx, f)
 	case onProblem:
 		return m.callProblem(ctx, tx, f)
 	default: // of a newer release
@@ -278,7 +280,7 @@ func (m *Merchant) readProblems(ctx context.Context, c conn, where string, args 
 		if err := row.Scan(&p.ID, &p.Account, &subject, &p.Record, &p.Kind, &p.Text, &since); err != nil {
 			return err
 		}
-		p.Order, p.Since = orderID(subject), time.UnixMilli(since)
+		p.Order, p.Subscription, p.Since = orderID(subject), subscriptionID(subject), time.UnixMilli(since)
 		list = append(list, p)
 		return nil
 	})

@@ -293,7 +293,7 @@ func (r *chargeRecord) show(t *gateway.Transaction) {
 	if t.Voucher != nil {
 		r.ExpiresAt = t.Voucher.ExpirationDate.Time
 	}
-	if t.Status == gateway.TransactionThreeDSRequired {
+	if t.Status == gateway.TransactionThreeDSRequired || t.Status == gateway.TransactionPending {
 		r.Challenge = t.NextAction
 	}
 }

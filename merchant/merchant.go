@@ -115,6 +115,7 @@ func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx]) (err erro
 	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.TransferResult) error {
 		return m.transferred(ctx, tx, a, r)
 	})
+	m.handleSubscriptions(a)
 	m.accounts[a.Name] = a
 	return nil
 }
@@ -236,7 +237,7 @@ func (m *Merchant) book(ctx context.Context, ch *charge, r books.Reading[gateway
 			err = d.load(ctx, ch.Books.ID)
 		}
 		if err == nil && r.Resource != nil {
-			err = d.read(ctx, r)
+			err = d.readOne(ctx, r)
 		}
 		if err == nil {
 			err = d.save(ctx)

@@ -35,19 +35,21 @@ type Origin = books.Origin
 
 // The origins.
 const (
-	FromOrder = books.FromOrder // [Merchant.Charge]
-	FromLink  = books.FromLink  // a buyer who opened a [Link]
+	FromOrder        = books.FromOrder // [Merchant.Charge]
+	FromLink         = books.FromLink  // a buyer who opened a [Link]
+	FromSubscription = books.FromSubscription
 )
 
 // Charge is one attempt to collect the money of an order, or a sale by link. Amounts are in cents of Currency
 // and are the gateway's, except Requested.
 type Charge struct {
-	ID            string // also its external_ref; that of the transaction if it is a sale by link
+	ID            string // also its external_ref; that of the transaction if it belongs to no order
 	Account       string
-	Order         string // "" if it is a sale by link
+	Order         string // "" if it is a sale by link or belongs to a subscription
 	Origin        Origin
 	Link          string // the ID of the link, "" if several of the account sell the same
-	Attempt       int    // of the order, from 1
+	Subscription  string // the ID of the subscription, if it belongs to one
+	Attempt       int    // of the order or the subscription, from 1
 	TransactionID string
 	Method        gateway.Method
 	State         State
@@ -163,8 +165,10 @@ type Problem struct {
 	ID      int64
 	Account string
 	Order   string
-	Record  string // the ID of a charge, refund or payout
+	Record  string // the ID of a charge, refund, payout or subscription
 	Kind    string
 	Text    string // without personal data
 	Since   time.Time
+
+	Subscription string // the ID of the subscription that it is about; then Order is ""
 }

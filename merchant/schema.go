@@ -14,8 +14,10 @@ import (
 // facts with an amount. Facts are never changed, apart from their delivery, or deleted.
 //
 // A refund belongs to the account of its charge, so no refund can belong to another one.
-// Gateway_link_sales has what a sale by each link looks like, at each version of its
-// products. The index gateway_charges_open allows one charge of an order whose outcome is not known.
+// The index gateway_charges_open allows one charge of an order whose outcome is not known.
+// The charges of a subscription are the gateway's and have no reference. The column params
+// has the request for a subscription until its customer exists. Gateway_link_sales has
+// what a sale by each link looks like, at each version of its products.
 const schema = `
 CREATE TABLE IF NOT EXISTS gateway_accounts (
 	name        text PRIMARY KEY,
@@ -49,7 +51,7 @@ CREATE TABLE IF NOT EXISTS gateway_charges (
 	UNIQUE (account, ref),
 	UNIQUE (account, transaction_id)
 );
-CREATE UNIQUE INDEX IF NOT EXISTS gateway_charges_open ON gateway_charges (subject) WHERE state IN ('new', 'unknown', 'ambiguous');
+CREATE UNIQUE INDEX IF NOT EXISTS gateway_charges_open ON gateway_charges (subject) WHERE state IN ('new', 'unknown', 'ambiguous') AND ref IS NOT NULL;
 CREATE INDEX IF NOT EXISTS gateway_charges_subject ON gateway_charges (subject, attempt);
 CREATE INDEX IF NOT EXISTS gateway_charges_check ON gateway_charges (check_at) WHERE check_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS gateway_refunds (
@@ -89,6 +91,20 @@ CREATE TABLE IF NOT EXISTS gateway_link_sales (
 	link    text NOT NULL,
 	PRIMARY KEY (account, sold, link)
 );
+CREATE TABLE IF NOT EXISTS gateway_subscriptions (
+	id              text PRIMARY KEY,
+	account         text NOT NULL,
+	ref             text NOT NULL,
+	subscription_id text,
+	state           text NOT NULL,
+	check_at        {bigint},
+	created_at      {bigint} NOT NULL,
+	params          text NOT NULL,
+	record          text NOT NULL,
+	UNIQUE (account, ref),
+	UNIQUE (account, subscription_id)
+);
+CREATE INDEX IF NOT EXISTS gateway_subscriptions_check ON gateway_subscriptions (check_at) WHERE check_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS gateway_facts (
 	seq          {id},
 	key          text NOT NULL UNIQUE,
