@@ -96,8 +96,9 @@ type Order struct {
 	Fee      int64
 	Refunded int64
 	Disputed int64
-	Settled  bool // it was paid in full
-	Closed   bool // it wants no more money, see [Merchant.CloseOrderTx]
+	Adjusted int64 // by [Merchant.Adjust]; may be negative
+	Settled  bool  // it was paid in full
+	Closed   bool  // it wants no more money, see [Merchant.CloseOrderTx]
 
 	Charges []*Charge // the oldest first; nil in a callback
 	Refunds []*Refund // the oldest first; nil in a callback
@@ -108,8 +109,8 @@ type Order struct {
 // Left returns what the buyer paid and has not got back, in cents.
 func (o *Order) Left() int64 { return o.Paid - o.Refunded - o.Disputed }
 
-// Net returns what remains for you, in cents: Left, less Fee.
-func (o *Order) Net() int64 { return o.Left() - o.Fee }
+// Net returns what remains for you, in cents: Left, less Fee, with what was adjusted.
+func (o *Order) Net() int64 { return o.Left() - o.Fee + o.Adjusted }
 
 // Current returns the charge to show to the buyer: the one that paid the order, or else
 // the newest one that may still be paid. It is nil if there is none.
@@ -124,15 +125,4 @@ func (o *Order) Current() *Charge {
 		}
 	}
 	return current
-}
-
-// Problem is something that a person must decide or look at.
-type Problem struct {
-	ID      int64
-	Account string
-	Order   string
-	Record  string // the ID of a charge or refund
-	Kind    string
-	Text    string // without personal data
-	Since   time.Time
 }
