@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,14 +79,7 @@ func (w *world) ids() (ids []string) {
 // ends waits until a problem is not listed any more.
 func (w *world) ends(p *merchant.Problem) {
 	w.Helper()
-	w.eventually("the problem ends", func() bool {
-		for _, id := range w.ids() {
-			if id == p.ID {
-				return false
-			}
-		}
-		return true
-	})
+	w.eventually("the problem ends", func() bool { return !slices.Contains(w.ids(), p.ID) })
 	require.ErrorIs(w, w.m.Resolve(w.Context(), p.ID, by(merchant.Dismiss)), merchant.ErrNotFound)
 }
 
