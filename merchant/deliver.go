@@ -252,6 +252,9 @@ func (m *Merchant) callProblem(ctx context.Context, tx *sql.Tx, f *delivery) err
 	if len(list) == 0 {
 		return fmt.Errorf("%w: problem %s", ErrNotFound, key)
 	}
+	if err := m.reported(ctx, tx, list[0]); err != nil {
+		return err
+	}
 	return m.cfg.On.Problem(ctx, tx, list[0])
 }
 
@@ -270,19 +273,4 @@ func (m *Merchant) raise(ctx context.Context, tx *sql.Tx, f *delivery) error {
 		Key: string(books.IsPaidAgain) + "/" + f.key, Kind: books.IsPaidAgain, Record: f.record,
 		Text: fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.record),
 	})
-}
-
-func (m *Merchant) readProblems(ctx context.Context, c conn, where string, args ...any) (list []*Problem, err error) {
-	err = c.each(ctx, `SELECT id, account, subject, record, kind, text, since FROM gateway_problems `+where, args, func(row operations.Scanner) error {
-		p := new(Problem)
-		var subject string
-		var since int64
-		if err := row.Scan(&p.ID, &p.Account, &subject, &p.Record, &p.Kind, &p.Text, &since); err != nil {
-			return err
-		}
-		p.Order, p.Subscription, p.Since = orderID(subject), subscriptionID(subject), time.UnixMilli(since)
-		list = append(list, p)
-		return nil
-	})
-	return list, err
 }

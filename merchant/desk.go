@@ -74,8 +74,8 @@ func orderSubject(id string) string { return "order/" + id }
 // open locks an order, which is created if it is missing.
 func (m *Merchant) open(ctx context.Context, tx *sql.Tx, subject string) (*desk, error) {
 	d := &desk{m: m, tx: tx, c: m.store.in(tx)}
-	if _, err := d.c.exec(ctx, `INSERT INTO gateway_orders (subject, currency, paid, fee, refunded, disputed, paid_out, settled_by)
-		VALUES (?, '', 0, 0, 0, 0, 0, '') ON CONFLICT DO NOTHING`, subject); err != nil {
+	if _, err := d.c.exec(ctx, `INSERT INTO gateway_orders (subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
+		VALUES (?, '', 0, 0, 0, 0, 0, 0, '') ON CONFLICT DO NOTHING`, subject); err != nil {
 		return nil, err
 	}
 	order, now, err := readOrder(ctx, d.c, subject, "{lock}")
@@ -91,12 +91,12 @@ func (m *Merchant) open(ctx context.Context, tx *sql.Tx, subject string) (*desk,
 
 // readOrder returns nil if there is no such order.
 func readOrder(ctx context.Context, c conn, subject, lock string) (order *books.Order, now time.Time, err error) {
-	err = c.each(ctx, `SELECT currency, paid, fee, refunded, disputed, paid_out, settled_by, closed_at IS NOT NULL, {now}
+	err = c.each(ctx, `SELECT currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by, closed_at IS NOT NULL, {now}
 		FROM gateway_orders WHERE subject = ? `+lock, []any{subject}, func(row operations.Scanner) error {
 		order = &books.Order{ID: subject}
 		var ms int64
 		if err := row.Scan(&order.Currency, &order.Paid, &order.Fee, &order.Refunded, &order.Disputed, &order.PaidOut,
-			&order.SettledBy, &order.Closed, &ms); err != nil {
+			&order.Adjusted, &order.SettledBy, &order.Closed, &ms); err != nil {
 			return err
 		}
 		now = time.UnixMilli(ms)
@@ -232,8 +232,8 @@ func (d *desk) progress(ctx context.Context, kind, key string, known books.Opera
 		operations.Sent: books.Sent, operations.Decided: books.Sent, operations.Dead: books.Sent,
 		operations.Ambiguous: books.InDoubt, operations.Canceled: books.Abandoned,
 	}[e.State]
-	if op == known {
-		return "", nil
+	if op == known || known == books.InDoubt && (e.State == operations.Decided || e.State == operations.Dead) {
+		return "", nil // a person has decided: the outcome must find what was in doubt
 	}
 	return op, nil
 }
@@ -305,8 +305,8 @@ func (d *desk) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.c.must(ctx, `UPDATE gateway_charges SET transaction_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ? WHERE id = ?`,
-		strings.ToLower(ch.Books.TransactionID), string(ch.Books.State), d.nextCheck(), record, ch.Books.ID); err != nil {
+	if err := d.c.must(ctx, `UPDATE gateway_charges SET transaction_id = NULLIF(?, ''), end_to_end_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ?
+		WHERE id = ?`, strings.ToLower(ch.Books.TransactionID), strings.ToLower(ch.EndToEndID), string(ch.Books.State), d.nextCheck(), record, ch.Books.ID); err != nil {
 		return err
 	}
 	for i := range d.refunds {
@@ -327,9 +327,9 @@ func (d *desk) save(ctx context.Context) error {
 
 func (d *desk) saveOrder(ctx context.Context) error {
 	o := &d.order
-	return d.c.must(ctx, `UPDATE gateway_orders SET currency = ?, paid = ?, fee = ?, refunded = ?, disputed = ?, paid_out = ?, settled_by = ?,
+	return d.c.must(ctx, `UPDATE gateway_orders SET currency = ?, paid = ?, fee = ?, refunded = ?, disputed = ?, paid_out = ?, adjusted = ?, settled_by = ?,
 		closed_at = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(closed_at, {now}) END WHERE subject = ?`,
-		string(o.Currency), o.Paid, o.Fee, o.Refunded, o.Disputed, o.PaidOut, o.SettledBy, number(o.Closed), o.ID)
+		string(o.Currency), o.Paid, o.Fee, o.Refunded, o.Disputed, o.PaidOut, o.Adjusted, o.SettledBy, number(o.Closed), o.ID)
 }
 
 func number(b bool) int64 {

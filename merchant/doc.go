@@ -33,4 +33,11 @@
 //
 // Not to know an outcome is a state, [Unknown], and not an error: an error means that
 // nothing was stored.
+//
+// # Support and books
+//
+// [Merchant.Find] and [Merchant.Story] say what happened to an order. [Merchant.Problems]
+// lists what needs a person, whose decision [Merchant.Resolve] carries out.
+// [Merchant.Month] is the statement of an account, [Merchant.CheckMonth] compares it with
+// the gateway, and [Merchant.Export] writes its entries.
 package merchant

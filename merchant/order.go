@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 )
 
 // Order returns the money of an order with its charges, refunds and payouts. All is zero if it has
@@ -22,6 +21,7 @@ func (m *Merchant) readOrder(ctx context.Context, c conn, subject string, record
 	}
 	o.Currency, o.Paid, o.Fee, o.Refunded, o.Disputed = stored.Currency, stored.Paid, stored.Fee, stored.Refunded, stored.Disputed
 	o.PaidOut = stored.PaidOut
+	o.Adjusted = stored.Adjusted
 	o.Settled, o.Closed, o.settledBy = stored.SettledBy != "", stored.Closed, stored.SettledBy
 	if !records {
 		return o, nil
@@ -86,20 +86,4 @@ func (m *Merchant) CloseOrderTx(ctx context.Context, tx *sql.Tx, order string) e
 		}
 	}
 	return d.saveOrder(ctx)
-}
-
-// Problems lists what a person must decide or look at, the oldest first. Alert if there
-// are any.
-func (m *Merchant) Problems(ctx context.Context) ([]*Problem, error) {
-	return m.readProblems(ctx, m.store.conn(), `WHERE closed_at IS NULL ORDER BY id`)
-}
-
-// CloseProblem takes a problem off the list that a person has settled. The error is
-// [ErrNotFound] if none that is open has the ID.
-func (m *Merchant) CloseProblem(ctx context.Context, id int64) error {
-	n, err := m.store.conn().exec(ctx, `UPDATE gateway_problems SET closed_at = {now} WHERE id = ? AND closed_at IS NULL`, id)
-	if err == nil && n == 0 {
-		err = fmt.Errorf("%w: problem %d", ErrNotFound, id)
-	}
-	return err
 }

@@ -129,8 +129,9 @@ type Order struct {
 	Refunded int64
 	Disputed int64
 	PaidOut  int64
-	Settled  bool // it was paid in full
-	Closed   bool // it wants no more money, see [Merchant.CloseOrderTx]
+	Adjusted int64 // by [Merchant.Adjust]; may be negative
+	Settled  bool  // it was paid in full
+	Closed   bool  // it wants no more money, see [Merchant.CloseOrderTx]
 
 	Charges []*Charge // the oldest first; nil in a callback
 	Refunds []*Refund // the oldest first; nil in a callback
@@ -142,8 +143,9 @@ type Order struct {
 // Left returns what the buyer paid and has not got back, in cents.
 func (o *Order) Left() int64 { return o.Paid - o.Refunded - o.Disputed }
 
-// Net returns what remains for you, in cents: Left, less Fee and PaidOut.
-func (o *Order) Net() int64 { return o.Left() - o.Fee - o.PaidOut }
+// Net returns what remains for you, in cents: Left, less Fee and PaidOut, with what was
+// adjusted.
+func (o *Order) Net() int64 { return o.Left() - o.Fee - o.PaidOut + o.Adjusted }
 
 // Current returns the charge to show to the buyer: the one that paid the order, or else
 // the newest one that may still be paid. It is nil if there is none.
@@ -158,17 +160,4 @@ func (o *Order) Current() *Charge {
 		}
 	}
 	return current
-}
-
-// Problem is something that a person must decide or look at.
-type Problem struct {
-	ID      int64
-	Account string
-	Order   string
-	Record  string // the ID of a charge, refund, payout or subscription
-	Kind    string
-	Text    string // without personal data
-	Since   time.Time
-
-	Subscription string // the ID of the subscription that it is about; then Order is ""
 }

@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS gateway_orders (
 	refunded   {bigint} NOT NULL,
 	disputed   {bigint} NOT NULL,
 	paid_out   {bigint} NOT NULL,
+	adjusted   {bigint} NOT NULL,
 	settled_by text NOT NULL,
 	closed_at  {bigint}
 );
@@ -44,15 +45,17 @@ CREATE TABLE IF NOT EXISTS gateway_charges (
 	attempt        {bigint} NOT NULL,
 	ref            text,
 	transaction_id text,
+	end_to_end_id  text,
 	state          text NOT NULL,
 	check_at       {bigint},
 	created_at     {bigint} NOT NULL,
 	record         text NOT NULL,
 	UNIQUE (account, ref),
-	UNIQUE (account, transaction_id)
+	UNIQUE (transaction_id, account)
 );
 CREATE UNIQUE INDEX IF NOT EXISTS gateway_charges_open ON gateway_charges (subject) WHERE state IN ('new', 'unknown', 'ambiguous') AND ref IS NOT NULL;
 CREATE INDEX IF NOT EXISTS gateway_charges_subject ON gateway_charges (subject, attempt);
+CREATE INDEX IF NOT EXISTS gateway_charges_end_to_end ON gateway_charges (end_to_end_id) WHERE end_to_end_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS gateway_charges_check ON gateway_charges (check_at) WHERE check_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS gateway_refunds (
 	id         text PRIMARY KEY,
@@ -141,6 +144,22 @@ CREATE TABLE IF NOT EXISTS gateway_problems (
 	closed_at {bigint}
 );
 CREATE INDEX IF NOT EXISTS gateway_problems_open ON gateway_problems (id) WHERE closed_at IS NULL;
+CREATE INDEX IF NOT EXISTS gateway_problems_subject ON gateway_problems (subject);
+CREATE TABLE IF NOT EXISTS gateway_notes (
+	id          {id},
+	account     text NOT NULL,
+	subject     text NOT NULL,
+	record      text NOT NULL,
+	problem     text NOT NULL,
+	kind        text NOT NULL,
+	decision    text NOT NULL,
+	resource_id text NOT NULL,
+	decided_by  text NOT NULL,
+	why         text NOT NULL,
+	error       text NOT NULL,
+	created_at  {bigint} NOT NULL
+);
+CREATE INDEX IF NOT EXISTS gateway_notes_subject ON gateway_notes (subject);
 `
 
 // migrate creates the tables that are missing, and registers the accounts.

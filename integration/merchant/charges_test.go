@@ -160,8 +160,8 @@ func TestAClosedOrderIsPaidAgain(t *testing.T) {
 		problems, err := w.m.Problems(w.Context())
 		require.NoError(w, err)
 		require.Len(w, problems, 1)
-		require.NoError(w, w.m.CloseProblem(w.Context(), problems[0].ID))
-		require.ErrorIs(w, w.m.CloseProblem(w.Context(), problems[0].ID), merchant.ErrNotFound)
+		w.resolve(problems[0], by(merchant.Dismiss))
+		w.ends(problems[0])
 	})
 }
 

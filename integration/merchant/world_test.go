@@ -104,7 +104,7 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 			return w.called(ctx, tx, "payout "+string(p.State), p.Order, p.ID, p.Amount)
 		},
 		Problem: func(ctx context.Context, tx *sql.Tx, p *merchant.Problem) error {
-			return w.called(ctx, tx, "problem "+p.Kind, p.Order, p.Record, 0)
+			return w.called(ctx, tx, "problem "+string(p.Kind), p.Order, p.Record, 0)
 		},
 	}
 	return w
@@ -296,7 +296,7 @@ func (w *world) reaches(order string, calls ...string) {
 func (w *world) state(order string) *merchant.Order {
 	w.Helper()
 	var sum, net int64
-	err := w.db.QueryRowContext(w.Context(), w.sql(`SELECT paid - fee - refunded - disputed - paid_out,
+	err := w.db.QueryRowContext(w.Context(), w.sql(`SELECT paid - fee - refunded - disputed - paid_out + adjusted,
 		(SELECT COALESCE(SUM(amount), 0) FROM gateway_facts WHERE subject = o.subject) FROM gateway_orders AS o WHERE subject = ?`), "order/"+order).Scan(&net, &sum)
 	if !errors.Is(err, sql.ErrNoRows) {
 		require.NoError(w, err)

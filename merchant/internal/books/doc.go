@@ -24,6 +24,7 @@
 //	refunded/<transaction>/<total>        −, when the total that went back rises
 //	disputed/<transaction>/<n>/<total>    − or +, the n-th change of what is disputed
 //	paid_out/<payout>/<n>                 −, a payout exists; +, it was returned
+//	adjusted/<note>                       + or −, a correction by a person
 //	settled/<order>                       the order is paid in full, for the first time
 //	paid_again/<transaction>/<total>      a payment that the order did not need
 //	unpaid/<charge>                       a charge ended without payment

@@ -41,14 +41,14 @@ func (l *ledger) fact(kind Kind, key string, callback Callback) *Fact {
 }
 
 // entry books an amount, signed as it changes Order.Net. sum is the order's sum of such
-// entries: only what was paid counts upwards.
+// entries: only what was paid and corrections count upwards.
 func (l *ledger) entry(kind Kind, sum *int64, key string, amount int64, callback Callback) {
 	f := l.fact(kind, key, callback)
 	f.Amount, f.Currency = amount, l.currency
 	l.order.Currency = cmp.Or(l.order.Currency, l.currency)
 	switch {
 	case l.order.Currency != l.currency: // sums are in one currency
-	case kind == EntryPaid:
+	case kind == EntryPaid, kind == EntryAdjusted:
 		*sum += amount
 	default:
 		*sum -= amount

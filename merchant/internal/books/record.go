@@ -75,6 +75,7 @@ type Order struct {
 	Refunded  int64
 	Disputed  int64
 	PaidOut   int64
+	Adjusted  int64  // by persons; the only sum that may be negative
 	SettledBy string // the ID of the charge that paid it in full, "" while none did
 	Closed    bool   // no more money is wanted
 }
@@ -82,8 +83,9 @@ type Order struct {
 // Left returns what the buyer paid and has not got back.
 func (o *Order) Left() int64 { return o.Paid - o.Refunded - o.Disputed }
 
-// Net returns what remains for the merchant: Left, less the fees and payouts.
-func (o *Order) Net() int64 { return o.Left() - o.Fee - o.PaidOut }
+// Net returns what remains for the merchant: Left, less the fees and payouts, with the
+// corrections.
+func (o *Order) Net() int64 { return o.Left() - o.Fee - o.PaidOut + o.Adjusted }
 
 // Origin says who made a charge.
 type Origin string
@@ -228,13 +230,14 @@ const (
 // started or renewed.
 type Kind string
 
-// The kinds. The first five have an amount.
+// The kinds. The first six have an amount.
 const (
 	EntryPaid     Kind = "paid"
 	EntryFee      Kind = "fee"
 	EntryRefunded Kind = "refunded"
 	EntryDisputed Kind = "disputed"
 	EntryPaidOut  Kind = "paid_out"
+	EntryAdjusted Kind = "adjusted"
 
 	Settled        Kind = "settled"
 	PaidAgain      Kind = "paid_again"

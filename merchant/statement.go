@@ -1,0 +1,454 @@
+package merchant
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/operations"
+)
+
+// Statement is the sum of an account's entries of a month, in cents of Currency. An entry
+// belongs to the month in which it happened by the gateway's clock, in the account's zone,
+// so a webhook that is late may still change an earlier month.
+type Statement struct {
+	Account  string
+	Month    string           // "2026-11"
+	Currency gateway.Currency // that of the account's first entry; "" if there is none
+
+	Opening  int64 // Closing of the month before
+	Paid     int64
+	Fee      int64 // as the gateway estimated it
+	Refunded int64
+	Disputed int64 // less than zero if disputes of earlier months were won
+	PaidOut  int64
+	Adjusted int64 // by [Merchant.Adjust]
+	Closing  int64 // Opening + Paid − Fee − Refunded − Disputed − PaidOut + Adjusted
+
+	// Others are the statements of the entries in other currencies.
+	Others []*Statement
+}
+
+// add adds the sum of the entries of a kind.
+func (s *Statement) add(kind books.Kind, before, during int64) error {
+	s.Opening += before
+	s.Closing += before + during
+	switch kind {
+	case books.EntryPaid:
+		s.Paid += during
+	case books.EntryFee:
+		s.Fee -= during
+	case books.EntryRefunded:
+		s.Refunded -= during
+	case books.EntryDisputed:
+		s.Disputed -= during
+	case books.EntryPaidOut:
+		s.PaidOut -= during
+	case books.EntryAdjusted:
+		s.Adjusted += during
+	default: // of a newer release
+		return fmt.Errorf("merchant: this release does not know entries of the kind %q", kind)
+	}
+	return nil
+}
+
+const monthLayout = "2006-01"
+
+// month returns the beginning of a month in the account's zone.
+func (a *account) month(op, month string) (time.Time, error) {
+	begin, err := time.ParseInLocation(monthLayout, month, a.Zone)
+	if err != nil {
+		return begin, invalid(op, "month", `must be a year and a month, such as "2026-11"`)
+	}
+	return begin, nil
+}
+
+// Month returns the statement of an account and a month, such as "2026-11". With one
+// account its name may be "". The error is [ErrAccount] if there is no such account, and
+// [gateway.ErrValidation] if the month is no month.
+func (m *Merchant) Month(ctx context.Context, account, month string) (*Statement, error) {
+	a, err := m.account(account)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.month("books.month", month); err != nil {
+		return nil, err
+	}
+	c := m.store.conn()
+	main := &Statement{Account: a.Name, Month: month}
+	if main.Currency, err = a.currency(ctx, c); err != nil {
+		return nil, err
+	}
+	err = c.each(ctx, `SELECT currency, kind, CAST(SUM(CASE WHEN month < ? THEN amount ELSE 0 END) AS {bigint}),
+			CAST(SUM(CASE WHEN month = ? THEN amount ELSE 0 END) AS {bigint})
+		FROM gateway_facts WHERE account = ? AND amount IS NOT NULL AND month <= ? GROUP BY currency, kind ORDER BY currency, kind`,
+		[]any{month, month, a.Name, month}, func(row operations.Scanner) error {
+			var currency gateway.Currency
+			var kind books.Kind
+			var before, during int64
+			if err := row.Scan(&currency, &kind, &before, &during); err != nil {
+				return err
+			}
+			return main.in(currency).add(kind, before, during)
+		})
+	if err != nil {
+		return nil, err
+	}
+	return main, nil
+}
+
+// in returns the statement in a currency.
+func (s *Statement) in(currency gateway.Currency) *Statement {
+	if currency == s.Currency {
+		return s
+	}
+	for _, other := range s.Others {
+		if other.Currency == currency {
+			return other
+		}
+	}
+	other := &Statement{Account: s.Account, Month: s.Month, Currency: currency}
+	s.Others = append(s.Others, other)
+	return other
+}
+
+// currency returns the currency of the account's first entry, "" if there is none.
+func (a *account) currency(ctx context.Context, c conn) (currency gateway.Currency, err error) {
+	_, err = c.first(ctx, `SELECT currency FROM gateway_facts WHERE account = ? AND amount IS NOT NULL ORDER BY month, seq LIMIT 1`, []any{a.Name}, &currency)
+	return currency, err
+}
+
+// Adjust books a correction of an order's money on an account, in cents of the order's
+// currency: a positive amount adds to what remains for you. It is for what no resource of
+// the gateway shows, such as a fee that was deducted later. It belongs to the current
+// month. Without an order it is a correction of the account.
+//
+// Each call books once more. by and why are stored for good, and [Merchant.Story] shows
+// them. The error is [ErrNotFound] if the account has no charge of the order, [ErrAccount]
+// if there is no such account, and [gateway.ErrValidation] if a parameter is invalid. Then
+// nothing was stored.
+func (m *Merchant) Adjust(ctx context.Context, account, order string, cents int64, by, why string) error {
+	const op = "books.adjust"
+	a, err := m.account(account)
+	switch {
+	case err != nil:
+		return err
+	case cents == 0 || cents > spec.MaxSafeAmount || cents < -spec.MaxSafeAmount:
+		return invalid(op, "cents", fmt.Sprintf("must not be 0, and at most %d in either direction", int64(spec.MaxSafeAmount)))
+	case strings.TrimSpace(by) == "":
+		return invalid(op, "by", "is required: it says who decides")
+	case strings.TrimSpace(why) == "":
+		return invalid(op, "why", "is required: it says why")
+	}
+	return m.store.transaction(ctx, func(tx *sql.Tx) error {
+		c := m.store.in(tx)
+		subject := "account/" + a.Name
+		if order != "" {
+			subject = orderSubject(order)
+			list, err := readRequests(ctx, c, `subject = ? AND account = ?`, subject, a.Name)
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				return fmt.Errorf("%w: account %s has no charge of order %s", ErrNotFound, a.Name, order)
+			}
+		}
+		d, err := m.open(ctx, tx, subject)
+		if err != nil {
+			return err
+		}
+		currency := d.order.Currency
+		if currency == "" {
+			if currency, err = a.currency(ctx, c); err != nil {
+				return err
+			}
+		}
+		if currency == "" {
+			currency = gateway.BRL
+		}
+		r := Resolution{Decision: adjust, By: by, Why: why}
+		note, err := r.note(ctx, c, &Problem{Account: a.Name, Kind: ProblemKind(books.EntryAdjusted)}, subject)
+		if err != nil {
+			return err
+		}
+		d.account = a
+		var result books.Result
+		d.order, result = books.Adjust(d.order, strconv.FormatInt(note, 10), cents, currency, d.now)
+		if err := d.report(ctx, result); err != nil {
+			return err
+		}
+		return d.saveOrder(ctx)
+	})
+}
+
+// adjust is the decision of a note about an adjustment.
+const adjust Decision = "adjust"
+
+// DifferenceKind says what differs.
+type DifferenceKind string
+
+// The kinds of differences.
+const (
+	DiffMissingHere  DifferenceKind = "missing_here"  // the gateway's list has a payment under the account's prefix that is not booked; There is what was paid
+	DiffMissingThere DifferenceKind = "missing_there" // the gateway does not have the transaction of an entry; Here is what was paid
+	DiffPaid         DifferenceKind = "paid"
+	DiffFee          DifferenceKind = "fee"
+	DiffRefunded     DifferenceKind = "refunded"
+	DiffDisputed     DifferenceKind = "disputed"
+	DiffCurrency     DifferenceKind = "currency"
+	DiffAssumed      DifferenceKind = "assumed"    // the gateway reports no paid amount, so what was charged is booked: Here
+	DiffUnreadable   DifferenceKind = "unreadable" // what the gateway's list shows can't be true, see Difference.Text
+	DiffOrder        DifferenceKind = "order"      // the sums of an order are not those of its entries
+)
+
+// Difference is where two sides disagree. Amounts are in cents.
+type Difference struct {
+	Resource string // the gateway's ID of the transaction, "" if an order differs
+	Record   string // the ID of the charge, "" if there is none
+	Order    string
+	Kind     DifferenceKind
+	Here     int64 // in the entries
+	There    int64 // in the gateway's list, or the sum of the order
+	Text     string
+}
+
+// lookBack is for how long before a month the gateway's list is read: a voucher is paid
+// days after its transaction was created.
+const lookBack = giveUp
+
+// CheckMonth returns the statement of a month with where it disagrees with the gateway: it
+// reads the gateway's list of transactions again, page by page, and compares each
+// transaction that was paid or changed in the month, or has entries in it, with all its
+// entries. It also compares each order of the month with its entries. It changes nothing:
+// [Merchant.Refresh] books what was missed.
+//
+// It reads the transactions of the month and of the 60 days before, and those of older
+// charges with entries in the month. Check a month some days after its end: what the
+// gateway did a moment ago may not be booked yet. The gateway's account balance is not
+// compared.
+//
+// The errors are those of [Merchant.Month], and those of the client if the list can't be
+// read.
+func (m *Merchant) CheckMonth(ctx context.Context, account, month string) (*Statement, []Difference, error) {
+	s, err := m.Month(ctx, account, month)
+	if err != nil {
+		return nil, nil, err
+	}
+	a := m.accounts[s.Account]
+	begin, err := a.month("books.check", month)
+	if err != nil {
+		return nil, nil, err
+	}
+	ck := &check{account: a, c: m.store.conn(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), seen: make(map[string]bool)}
+	for _, step := range []func(context.Context) error{ck.orders, ck.listed, ck.older} {
+		if err := step(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, ck.differences, nil
+}
+
+// check compares the entries of an account's month.
+type check struct {
+	account     *account
+	c           conn
+	month       string
+	begin, end  time.Time
+	seen        map[string]bool // transactions
+	differences []Difference
+}
+
+func (k *check) add(d Difference) { k.differences = append(k.differences, d) }
+
+// orders compares the sums of the orders with their entries.
+func (k *check) orders(ctx context.Context) error {
+	return k.c.each(ctx, `SELECT subject, net, entries FROM (
+			SELECT o.subject AS subject, o.paid - o.fee - o.refunded - o.disputed - o.paid_out + o.adjusted AS net,
+				CAST((SELECT COALESCE(SUM(amount), 0) FROM gateway_facts AS e WHERE e.subject = o.subject AND e.currency = o.currency) AS {bigint}) AS entries
+			FROM gateway_orders AS o
+			WHERE o.subject IN (SELECT subject FROM gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)
+		) AS q WHERE net <> entries ORDER BY subject`,
+		[]any{k.account.Name, k.month}, func(row operations.Scanner) error {
+			d := Difference{Kind: DiffOrder}
+			err := row.Scan(&d.Order, &d.There, &d.Here)
+			d.Order = orderID(d.Order)
+			k.add(d)
+			return err
+		})
+}
+
+// listed compares the transactions that the gateway lists for the month.
+func (k *check) listed(ctx context.Context) error {
+	p := gateway.TransactionListParams{Limit: spec.MaxPageSize, From: k.begin.Add(-lookBack), To: k.end}
+	for page, err := range k.account.Client.Transactions.Pages(ctx, p) {
+		if err != nil {
+			return err
+		}
+		if err := k.page(ctx, page.Items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is a charge with the sums of its entries.
+type entry struct {
+	transaction, id, subject string
+	books                    books.Charge
+	sums                     books.Side
+	during                   bool // it has entries in the month
+}
+
+// page compares the transactions of a page.
+func (k *check) page(ctx context.Context, items []gateway.TransactionSummary) error {
+	var ids []any
+	for i := range items {
+		ids = append(ids, strings.ToLower(items[i].ID))
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	entries, err := k.entries(ctx, `c.account = ? AND c.transaction_id IN (?`+strings.Repeat(`, ?`, len(ids)-1)+`)`, append([]any{k.account.Name}, ids...)...)
+	if err != nil {
+		return err
+	}
+	for i := range items {
+		t := &items[i]
+		id := strings.ToLower(t.ID)
+		if k.seen[id] { // the list moved on while it was read
+			continue
+		}
+		k.seen[id] = true
+		e := entries[id]
+		switch during := k.during(t.PaidAt.Time) || k.during(t.UpdatedAt.Time) || e != nil && e.during; {
+		case !during:
+		case e != nil:
+			k.compare(shownTransaction(t), e)
+		case strings.HasPrefix(t.ExternalRef, k.account.Prefix):
+			if there, wrong := books.Shown(shownTransaction(t), books.Side{}); wrong != "" || there.Paid != 0 {
+				k.add(Difference{Resource: t.ID, Kind: DiffMissingHere, There: there.Paid, Text: wrong})
+			}
+		}
+	}
+	return nil
+}
+
+func (k *check) during(at time.Time) bool { return !at.Before(k.begin) && at.Before(k.end) }
+
+// entries returns the charges that a condition selects, by transaction.
+func (k *check) entries(ctx context.Context, where string, args ...any) (map[string]*entry, error) {
+	list := make(map[string]*entry)
+	args = append([]any{k.month}, args...)
+	err := k.c.each(ctx, `SELECT c.transaction_id, c.id, c.subject, c.record, COALESCE(f.kind, ''), CAST(COALESCE(SUM(f.amount), 0) AS {bigint}),
+			MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END)
+		FROM gateway_charges AS c LEFT JOIN gateway_facts AS f ON f.subject = c.subject AND f.record = c.id AND f.amount IS NOT NULL
+		WHERE `+where+` GROUP BY c.transaction_id, c.id, c.subject, c.record, f.kind`, args, func(row operations.Scanner) error {
+		e := new(entry)
+		var kind books.Kind
+		var record string
+		var sum int64
+		var during int
+		if err := row.Scan(&e.transaction, &e.id, &e.subject, &record, &kind, &sum, &during); err != nil {
+			return err
+		}
+		if known := list[e.transaction]; known != nil {
+			e = known
+		} else {
+			var stored chargeRecord
+			if err := decode(record, &stored); err != nil {
+				return err
+			}
+			e.books = stored.Books
+			list[e.transaction] = e
+		}
+		e.during = e.during || during == 1
+		switch kind {
+		case books.EntryPaid:
+			e.sums.Paid = sum
+		case books.EntryFee:
+			e.sums.Fee = -sum
+		case books.EntryRefunded:
+			e.sums.Refunded = -sum
+		case books.EntryDisputed:
+			e.sums.Disputed = -sum
+		default: // no entry of a charge
+		}
+		return nil
+	})
+	return list, err
+}
+
+// shownTransaction returns what a list shows of a transaction's money.
+func shownTransaction(t *gateway.TransactionSummary) *gateway.Transaction {
+	return &gateway.Transaction{
+		ID: t.ID, Status: t.Status, Currency: t.Currency, Amount: t.Amount, BasePrice: t.BasePrice, PaidAmount: t.PaidAmount, RefundedAmount: t.RefundedAmount, Fee: t.Fee,
+	}
+}
+
+// compare compares a transaction with the entries of its charge.
+func (k *check) compare(t *gateway.Transaction, e *entry) {
+	d := Difference{Resource: t.ID, Record: e.id, Order: orderID(e.subject)}
+	there, wrong := books.Shown(t, e.sums)
+	if wrong != "" {
+		d.Kind, d.Here, d.Text = DiffUnreadable, e.sums.Paid, wrong
+		k.add(d)
+		return
+	}
+	for _, is := range []struct {
+		kind        DifferenceKind
+		here, there int64
+	}{
+		{DiffPaid, e.sums.Paid, there.Paid},
+		{DiffFee, e.sums.Fee, there.Fee},
+		{DiffRefunded, e.sums.Refunded, there.Refunded},
+		{DiffDisputed, e.sums.Disputed, there.Disputed},
+	} {
+		if is.here != is.there {
+			d.Kind, d.Here, d.There = is.kind, is.here, is.there
+			k.add(d)
+		}
+	}
+	d.Here, d.There = 0, 0
+	if e.sums.Paid != 0 && t.Currency != "" && t.Currency != e.books.Currency {
+		d.Kind, d.Text = DiffCurrency, fmt.Sprintf("%s here, %s there", e.books.Currency, t.Currency)
+		k.add(d)
+	}
+	if e.books.Assumed {
+		d.Kind, d.Here, d.Text = DiffAssumed, e.sums.Paid, ""
+		k.add(d)
+	}
+}
+
+// older compares the transactions with entries in the month that were not listed, because
+// they were created earlier.
+func (k *check) older(ctx context.Context) error {
+	entries, err := k.entries(ctx, `c.transaction_id IS NOT NULL AND c.id IN (
+		SELECT record FROM gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)`, k.account.Name, k.month)
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(entries)) {
+		if k.seen[id] {
+			continue
+		}
+		e := entries[id]
+		switch t, err := k.account.Client.Transactions.Get(ctx, id); {
+		case errors.Is(err, gateway.ErrNotFound):
+			k.add(Difference{Resource: id, Record: e.id, Order: orderID(e.subject), Kind: DiffMissingThere, Here: e.sums.Paid})
+		case err != nil:
+			return err
+		default:
+			k.compare(t, e)
+		}
+	}
+	return nil
+}
