@@ -1,8 +1,8 @@
 // Package merchant keeps the merchant's side of the gateway in the merchant's own
-// database, PostgreSQL or SQLite: charges, refunds and the money of each order. A record
-// is stored in your transaction, its request survives crashes and is applied at most
-// once, its state is what the gateway last showed, and one callback for each business
-// fact commits exactly once.
+// database, PostgreSQL or SQLite: charges, refunds, payouts, sales by checkout link and
+// the money of each order. A record is stored in your transaction, its request survives
+// crashes and is applied at most once, its state is what the gateway last showed, and one
+// callback for each business fact commits exactly once.
 //
 //	m, err := merchant.Open(ctx, db, merchant.Config{
 //		Accounts: []merchant.Account{{Name: "shop", Client: client, Keys: keys}},
@@ -20,7 +20,7 @@
 //
 // # How it works
 //
-// The record comes before the request: a charge or refund is stored together with the
+// The record comes before the request: a charge, refund or payout is stored together with the
 // operation that sends it (package operations), so no webhook arrives before its record.
 //
 // Books are made of readings, never of intentions. The response to a create, a webhook

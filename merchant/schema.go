@@ -14,7 +14,9 @@ import (
 // facts with an amount. Facts are never changed, apart from their delivery, or deleted.
 //
 // A refund belongs to the account of its charge, so no refund can belong to another one.
-// The index gateway_charges_open allows one charge of an order whose outcome is not known.
+// Gateway_link_sales has what a sale by each link looks like, at each version of its
+// products. The index gateway_charges_open allows one charge of an order whose outcome is
+// not known.
 const schema = `
 CREATE TABLE IF NOT EXISTS gateway_accounts (
 	name        text PRIMARY KEY,

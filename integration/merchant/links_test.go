@@ -66,7 +66,7 @@ func (w *world) buyAt(key string, l *merchant.Link) string {
 	return page.Items[0].ID
 }
 
-// charges returns how many charges and facts there are.
+// booked returns how many charges and facts there are.
 func (w *world) booked() (n int) {
 	w.Helper()
 	require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT (SELECT COUNT(*) FROM gateway_charges) + (SELECT COUNT(*) FROM gateway_facts)`).Scan(&n))

@@ -130,7 +130,7 @@ func TestThePayoutOfAnIDIsMadeOnce(t *testing.T) {
 			require.ErrorIs(w, err, merchant.ErrReused, name)
 		}
 		// Many calls at once make one payout.
-		ended := make(chan error)
+		ended := make(chan error, 8)
 		for range 8 {
 			go func() {
 				_, err := w.m.Payout(w.Context(), bill("c", order, 2000))
@@ -138,7 +138,7 @@ func TestThePayoutOfAnIDIsMadeOnce(t *testing.T) {
 			}()
 		}
 		for range 8 {
-			assert.NoError(w, <-ended)
+			require.NoError(w, <-ended)
 		}
 		w.eventually("both are sent", func() bool { return len(w.transfers()) >= 2 && w.state(order).PaidOut == 3000 })
 		assert.Len(w, w.transfers(), 2)

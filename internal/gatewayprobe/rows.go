@@ -33,7 +33,8 @@ func reasons() map[string]string {
 		{"it is about this project's outbox, not about the gateway", `
 			outbox-reads outbox-sends outbox-search outbox-keys outbox-accounts`},
 		{"only payments, disputes and payouts of a live account show it", `
-			books-order books-paid-amount books-fee books-dispute books-payout books-periods`},
+			books-order books-paid-amount books-fee books-dispute books-payout books-periods
+			merchant-payouts merchant-links merchant-sales`},
 		{"a probe can't prove that no request is ever applied later", "outbox-settle"},
 		{"it is about the mock gateway itself", "memory-limit mock-limits host-names"},
 		{"it is about the mock gateway's clock", "due-now clock-end"},
