@@ -40,7 +40,7 @@ const kindLink = "checkout_links.create"
 // gateway is [gateway.ErrValidation] if the link breaks one of its rules: then nothing was
 // stored. After any other error, call Link again with the same parameters. If the response
 // to the create was lost, the gateway may then have a second link. No buyer can pay the
-// first one, because nobody got its URL.
+// first one, because its URL is in no response that arrived.
 func (m *Merchant) Link(ctx context.Context, p LinkParams) (*Link, error) {
 	a, err := m.account(p.Account)
 	if err != nil {

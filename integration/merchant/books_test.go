@@ -43,6 +43,7 @@ func (w *world) paysWith(p merchant.ChargeParams) *merchant.Charge {
 // An entry belongs to the month in which it happened at the gateway, in the account's
 // zone.
 func TestAStatementIsTheSumOfItsMonth(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		zone, err := time.LoadLocation("America/Sao_Paulo")
 		require.NoError(w, err)
@@ -86,6 +87,7 @@ func TestAStatementIsTheSumOfItsMonth(t *testing.T) {
 }
 
 func TestMoneyInAnotherCurrencyHasItsOwnStatement(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		c := w.pays("X1", 500)
@@ -100,6 +102,7 @@ func TestMoneyInAnotherCurrencyHasItsOwnStatement(t *testing.T) {
 }
 
 func TestAnAdjustmentIsAnEntry(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		w.pays("J1", 5000)
@@ -142,6 +145,7 @@ func TestAnAdjustmentIsAnEntry(t *testing.T) {
 
 // Each way in which the books and the gateway can differ is found, and named.
 func TestCheckMonthFindsWhatDiffers(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		stop := w.patient().open().start()
 		month := time.Now().UTC().Format("2006-01")
@@ -205,6 +209,7 @@ func TestCheckMonthFindsWhatDiffers(t *testing.T) {
 
 // A refund of a payment that is older than what the gateway lists for the month.
 func TestCheckMonthReadsOlderTransactions(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		c := w.pays("L1", 1000)
@@ -226,6 +231,7 @@ func TestCheckMonthReadsOlderTransactions(t *testing.T) {
 }
 
 func TestAMonthIsExported(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		order := "E;1 \"x\""

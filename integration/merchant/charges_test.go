@@ -12,6 +12,7 @@ import (
 )
 
 func TestAnOrderIsPaidShippedAndRefunded(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("A17")
@@ -55,6 +56,7 @@ func TestAnOrderIsPaidShippedAndRefunded(t *testing.T) {
 
 // The buyer pays the second charge of an order, and then the first one too.
 func TestTheSecondPaymentOfAnOrderIsReported(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.On.PaidAgain = merchant.RefundAgain
 		w.open().start()
@@ -81,6 +83,7 @@ func TestTheSecondPaymentOfAnOrderIsReported(t *testing.T) {
 
 // A transaction that is rolled back sends nothing; one that is committed is sent by Run.
 func TestAChargeBelongsToItsTransaction(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("C1")
@@ -108,6 +111,7 @@ func TestAChargeBelongsToItsTransaction(t *testing.T) {
 
 // A callback that fails or panics is called again, and the books don't wait for it.
 func TestACallbackThatFailsIsRepeated(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		order := w.order("D1")
@@ -125,6 +129,7 @@ func TestACallbackThatFailsIsRepeated(t *testing.T) {
 
 // The response to a create is lost: the charge is unknown, and then found.
 func TestAnUnknownOutcomeIsAState(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		order := w.order("E1")
@@ -146,6 +151,7 @@ func TestAnUnknownOutcomeIsAState(t *testing.T) {
 
 // An order that is closed takes no more money.
 func TestAClosedOrderIsPaidAgain(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.On.PaidAgain = nil
 		w.open().start()
@@ -167,6 +173,7 @@ func TestAClosedOrderIsPaidAgain(t *testing.T) {
 
 // A cart that grew after its first Pix code was shown is not paid by that code.
 func TestAnEarlierChargeOfALowerAmountDoesNotPayTheOrder(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("G1")

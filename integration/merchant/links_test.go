@@ -74,6 +74,7 @@ func (w *world) booked() (n int) {
 }
 
 func TestASaleByLink(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked().open().start()
 		link := w.link(mug("mug-2", 1500))
@@ -108,6 +109,7 @@ func TestASaleByLink(t *testing.T) {
 
 // The callback of a sale may refund it at once.
 func TestASaleByLinkIsRefundedByItsCallback(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked()
 		w.cfg.On.Paid = merchant.RefundAgain
@@ -121,6 +123,7 @@ func TestASaleByLinkIsRefundedByItsCallback(t *testing.T) {
 // Without the setting, or without a link that sells the same, a transaction without a
 // reference belongs to another system.
 func TestWhatOtherSystemsSellIsIgnored(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked().open().start()
 		w.link(mug("mug-2", 1500))
@@ -140,6 +143,7 @@ func TestWhatOtherSystemsSellIsIgnored(t *testing.T) {
 }
 
 func TestSalesAreIgnoredWithoutTheSetting(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		w.buy(w.link(mug("mug-2", 1500)))
@@ -150,6 +154,7 @@ func TestSalesAreIgnoredWithoutTheSetting(t *testing.T) {
 
 // Two links sell the same: the sale is booked, and its link is not guessed.
 func TestTheLinkOfASaleIsNotGuessed(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked().open().start()
 		link := w.link(mug("summer", 1500))
@@ -161,6 +166,7 @@ func TestTheLinkOfASaleIsNotGuessed(t *testing.T) {
 // A link that repeats a product's external id with another price changes what earlier
 // links sell.
 func TestALaterLinkChangesThePriceOfAnEarlierOne(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked().open().start()
 		early := w.link(mug("mug-2", 1500))
@@ -176,6 +182,7 @@ func TestALaterLinkChangesThePriceOfAnEarlierOne(t *testing.T) {
 
 // A link may have an amount instead of products.
 func TestASaleByALinkWithAnAmount(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked().open().start()
 		titled, plain := merchant.LinkParams{ID: "gift"}, merchant.LinkParams{ID: "donation"}
@@ -189,6 +196,7 @@ func TestASaleByALinkWithAnAmount(t *testing.T) {
 // A subscription sells the same product to the same buyer: its charges have neither a
 // reference, nor anything else that distinguishes them from a sale.
 func TestAChargeOfASubscriptionIsNoSale(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked().open().start()
 		offer := merchant.LinkParams{ID: "club"}
@@ -231,6 +239,7 @@ func (w *world) swept() {
 
 // A sale of a buyer who can't be told from that of a subscription is a problem.
 func TestASaleThatCannotBeToldFromASubscription(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.through(anonymous{w.gw.Transport()})
 		w.linked().open().start()
@@ -262,6 +271,7 @@ func (a anonymous) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // No webhook of a sale arrives: the search finds it, once.
 func TestASaleIsFoundWithoutAWebhook(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked()
 		w.cfg.CompareEvery = 100 * time.Millisecond
@@ -279,6 +289,7 @@ func TestASaleIsFoundWithoutAWebhook(t *testing.T) {
 // The response to the create is lost, and the call is repeated: there is one link that
 // anyone knows.
 func TestALinkWhoseResponseIsLost(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.linked().open().start()
 		require.NoError(w, w.gw.Faults.Add(mockserver.LoseResponse().On("checkout_links.create").Times(1)))
@@ -294,6 +305,7 @@ func TestALinkWhoseResponseIsLost(t *testing.T) {
 
 // A link that the gateway rejects is not stored.
 func TestALinkIsRejected(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		_, err := w.m.Link(w.Context(), merchant.LinkParams{ID: " x"})
@@ -309,6 +321,7 @@ func TestALinkIsRejected(t *testing.T) {
 
 // Calls at the same time return the same link.
 func TestLinksAtOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		urls := make(chan string)
@@ -331,6 +344,7 @@ func TestLinksAtOnce(t *testing.T) {
 
 // Two accounts sell the same by link: each sale belongs to its own account and link.
 func TestLinksOfTwoAccounts(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.Accounts = append(w.cfg.Accounts, w.account("other", "sk_test_other", w.gw.Secret()))
 		w.linked().open().start()

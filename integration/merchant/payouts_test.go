@@ -69,6 +69,7 @@ func (w *world) balance(subject string) (paidOut int64) {
 }
 
 func TestAPayoutIsPaid(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("P1")
@@ -102,6 +103,7 @@ func TestAPayoutIsPaid(t *testing.T) {
 }
 
 func TestAPayoutOfNoOrder(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		p := w.sent(bill("rent", "", 70000))
@@ -114,6 +116,7 @@ func TestAPayoutOfNoOrder(t *testing.T) {
 }
 
 func TestThePayoutOfAnIDIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("P2")
@@ -146,6 +149,7 @@ func TestThePayoutOfAnIDIsMadeOnce(t *testing.T) {
 }
 
 func TestAPayoutThatIsInvalidIsNotStored(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		referenced, wrong := bill("x", "", 100), bill("x", "", 100)
@@ -167,6 +171,7 @@ func TestAPayoutThatIsInvalidIsNotStored(t *testing.T) {
 
 // A payout belongs to the transaction that decides to make it.
 func TestAPayoutIsRolledBack(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("P4")
@@ -189,6 +194,7 @@ func TestAPayoutIsRolledBack(t *testing.T) {
 
 // The bank refuses the payout: the money is back.
 func TestAPayoutFails(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("P5")
@@ -208,6 +214,7 @@ func TestAPayoutFails(t *testing.T) {
 
 // Someone cancels the transfer in the gateway's dashboard.
 func TestAPayoutIsCanceledAtTheGateway(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("P6")
@@ -252,6 +259,7 @@ func replaced(base http.RoundTripper, req *http.Request, path string, oldnew ...
 
 // A payout that was paid is returned: no webhook says so, and a comparison finds it.
 func TestAPayoutIsReturned(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		transport := &returning{base: w.gw.Transport()}
 		w.through(transport)
@@ -269,6 +277,7 @@ func TestAPayoutIsReturned(t *testing.T) {
 
 // The gateway rejects the request.
 func TestAPayoutIsRejected(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("P8")
@@ -287,6 +296,7 @@ func TestAPayoutIsRejected(t *testing.T) {
 // The response to the create is lost. One payout is made, whether a webhook, which has no
 // reference, or the outbox finds it first.
 func TestAPayoutWhoseResponseIsLost(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		order := w.order("P9")
@@ -322,6 +332,7 @@ func (s *slow) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // The webhook of a payout arrives before the response to its create.
 func TestTheWebhookOfAPayoutIsEarly(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		transport := &slow{base: w.gw.Transport(), created: make(chan struct{})}
 		w.through(transport)
@@ -343,6 +354,7 @@ func TestTheWebhookOfAPayoutIsEarly(t *testing.T) {
 
 // No webhook arrives: a comparison finds the end.
 func TestAPayoutIsCompared(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		w.gw.Webhooks.Hold()
@@ -357,6 +369,7 @@ func TestAPayoutIsCompared(t *testing.T) {
 
 // A transfer that another system of the account made is ignored.
 func TestATransferOfAnotherSystem(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open().start()
 		for _, ref := range []string{"", "erp-7", "shop-B7-1"} {
@@ -385,6 +398,7 @@ func (w *world) handled() {
 
 // Two accounts pay out the same: each with its own transfer, event and reference.
 func TestPayoutsOfTwoAccounts(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		second := w.gw.Account("sk_test_other")
 		w.cfg.Accounts = append(w.cfg.Accounts, w.account("other", "sk_test_other", w.gw.Secret()))
@@ -411,6 +425,7 @@ func TestPayoutsOfTwoAccounts(t *testing.T) {
 
 // A callback that fails is called again, and the books don't wait for it.
 func TestThePayoutsCallbackFails(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		order := w.order("P13")

@@ -39,7 +39,7 @@ func (w *world) members() *world {
 			string(s.State), s.PaidUntil.Unix(), s.ID, s.PaidUntil.Unix()))
 	}
 	w.cfg.On.Problem = func(ctx context.Context, tx *sql.Tx, p *merchant.Problem) error {
-		return w.called(ctx, tx, "problem", p.Order+p.Subscription, p.Kind, 0)
+		return w.called(ctx, tx, "problem", p.Order+p.Subscription, string(p.Kind), 0)
 	}
 	return w
 }
@@ -131,6 +131,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 func TestASubscriptionIsStartedRenewedAndCanceled(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		p := w.member("M1", "pgct_ok_1")
@@ -181,6 +182,7 @@ func TestASubscriptionIsStartedRenewedAndCanceled(t *testing.T) {
 }
 
 func TestFailedRenewalsAreReportedUntilTheSubscriptionEnds(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		s := w.subscribe(w.member("D1", "pgct_ok_1"))
@@ -223,6 +225,7 @@ func TestFailedRenewalsAreReportedUntilTheSubscriptionEnds(t *testing.T) {
 }
 
 func TestAChargebackEndsASubscription(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		disputed := make(chan *merchant.Charge, 10)
 		w.cfg.On.Disputed = func(_ context.Context, _ *sql.Tx, c *merchant.Charge) error {
@@ -248,6 +251,7 @@ func TestAChargebackEndsASubscription(t *testing.T) {
 // The chargeback has no webhook, and a subscription that has ended is not compared any
 // more: its charge is.
 func TestAChargebackAfterTheEndIsFound(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.CompareEvery = 100 * time.Millisecond
 		w.members().open().start()
@@ -264,6 +268,7 @@ func TestAChargebackAfterTheEndIsFound(t *testing.T) {
 }
 
 func TestATrialIsPaidAfterItsEnd(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		p := w.member("T1", "pgct_ok_1")
@@ -286,6 +291,7 @@ func TestATrialIsPaidAfterItsEnd(t *testing.T) {
 }
 
 func TestAPixAutomaticoIsAuthorized(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		p := w.member("P1", "")
@@ -331,6 +337,7 @@ func TestTheChallengeOfASubscriptionIsShown(t *testing.T) {
 // No webhook arrives: the comparison finds each period, and the webhooks that arrive at
 // last change nothing.
 func TestMissedRenewalsAreFound(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.CompareEvery = 100 * time.Millisecond
 		w.members().open().start()
@@ -365,6 +372,7 @@ func TestMissedRenewalsAreFound(t *testing.T) {
 
 // One webhook is lost: the next one brings both periods.
 func TestALostWebhookOfARenewalIsMadeUpFor(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		w.subscribe(w.member("N2", "pgct_ok_1"))
@@ -379,6 +387,7 @@ func TestALostWebhookOfARenewalIsMadeUpFor(t *testing.T) {
 
 // A subscription is read as it was before the event, like from a replica that lags behind.
 func TestAnOldReadingOfASubscriptionIsRepeated(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		w.subscribe(w.member("N3", "pgct_ok_1"))
@@ -416,6 +425,7 @@ func TestLostResponsesMakeOneSubscription(t *testing.T) {
 }
 
 func TestARejectedSubscriptionEnds(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		s := w.subscribe(w.member("R1", "pgct_used_1"))
@@ -446,6 +456,7 @@ func TestARejectedSubscriptionEnds(t *testing.T) {
 }
 
 func TestASubscriptionBelongsToItsTransaction(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		p := w.member("B1", "pgct_ok_1")
@@ -475,6 +486,7 @@ func TestASubscriptionBelongsToItsTransaction(t *testing.T) {
 
 // A subscription is canceled before the gateway knows it.
 func TestACancellationIsNotTooEarly(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open()
 		w.tx(func(tx *sql.Tx) error {
@@ -522,6 +534,7 @@ func (w *world) member1(id string) merchant.SubscribeParams {
 }
 
 func TestARejectedCancellationIsAProblem(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		w.subscribe(w.member("K1", "pgct_ok_1"))
@@ -544,6 +557,7 @@ func TestARejectedCancellationIsAProblem(t *testing.T) {
 }
 
 func TestTheChargeOfASubscriptionIsRefunded(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		refunded := make(chan *merchant.Refund, 10)
 		w.cfg.On.Refunded = func(_ context.Context, _ *sql.Tx, r *merchant.Refund) error {
@@ -567,6 +581,7 @@ func TestTheChargeOfASubscriptionIsRefunded(t *testing.T) {
 }
 
 func TestACallbackOfASubscriptionIsRepeated(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open()
 		w.fails("started", 2)
@@ -579,6 +594,7 @@ func TestACallbackOfASubscriptionIsRepeated(t *testing.T) {
 }
 
 func TestSubscriptionsOfTwoAccounts(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.Accounts = append(w.cfg.Accounts, w.account("sk_test_other", "sk_test_other-key", w.gw.Secret()))
 		w.members()
@@ -599,6 +615,7 @@ func TestSubscriptionsOfTwoAccounts(t *testing.T) {
 }
 
 func TestBadParametersOfASubscription(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		for field, change := range map[string]func(p *merchant.SubscribeParams){
@@ -624,6 +641,7 @@ func TestBadParametersOfASubscription(t *testing.T) {
 
 // The page is sent many times at once.
 func TestOneSubscriptionIsMadeOfManyCalls(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open().start()
 		p := w.member("Q1", "pgct_ok_1")
@@ -647,6 +665,7 @@ func TestOneSubscriptionIsMadeOfManyCalls(t *testing.T) {
 // The response is lost, and the repeats are rejected: only a person can tell whether the
 // subscription that looks like it is the one.
 func TestAnAmbiguousSubscriptionWaitsForAPerson(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.CompareEvery = 100 * time.Millisecond
 		w.members().open()

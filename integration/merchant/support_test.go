@@ -109,6 +109,7 @@ func (w *world) story(order string) (texts []string) {
 }
 
 func TestFindKnowsEveryIdentifier(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		order := w.order("A17")
@@ -148,6 +149,7 @@ func TestFindKnowsEveryIdentifier(t *testing.T) {
 }
 
 func TestTheStoryOfAnOrder(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open()
 		order := w.order("S1")
@@ -275,6 +277,7 @@ func TestAnAmbiguousChargeWaitsForAPerson(t *testing.T) {
 }
 
 func TestAnOutcomeThatCouldNotBeStoredIsRetried(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open()
 		order := w.order("O1")
@@ -292,6 +295,7 @@ func TestAnOutcomeThatCouldNotBeStoredIsRetried(t *testing.T) {
 }
 
 func TestACallbackThatFailsOftenIsAProblem(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open()
 		order := w.order("K1")
@@ -317,6 +321,7 @@ func TestACallbackThatFailsOftenIsAProblem(t *testing.T) {
 
 // An event of a transaction with the account's prefix has no record.
 func TestADeadLetterIsAProblem(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		p := pix("", 100)
@@ -350,6 +355,7 @@ func TestADeadLetterIsAProblem(t *testing.T) {
 }
 
 func TestAnUnderpaidChargeIsAccepted(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		order := w.order("U1")
@@ -370,6 +376,7 @@ func TestAnUnderpaidChargeIsAccepted(t *testing.T) {
 
 // Two persons decide at the same time: one decision counts.
 func TestOneOfTwoDecisionsCounts(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		order := w.order("T1")
@@ -395,6 +402,7 @@ func TestOneOfTwoDecisionsCounts(t *testing.T) {
 
 // The kinds without a decision of their own.
 func TestOtherProblemsAreDismissed(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
 		order := w.order("P1")

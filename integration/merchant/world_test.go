@@ -34,7 +34,6 @@ var quiet = slog.New(slog.DiscardHandler)
 // each runs a test on both databases.
 func each(t *testing.T, test func(w *world), opts ...mockserver.Option) {
 	t.Helper()
-	t.Parallel()
 	for name, dialect := range map[string]operations.Dialect{"SQLite": operations.DialectSQLite, "PostgreSQL": operations.DialectPostgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
