@@ -66,7 +66,8 @@ type Account struct {
 
 	// Prefix begins the references of this account's records; default Name and "-".
 	// Resources with another reference belong to other systems and are ignored. It can't
-	// be changed once it was used, and no two accounts have the same.
+	// be changed once it was used, and none begins with that of another account of the
+	// database.
 	Prefix string
 
 	// Zone decides to which month an entry of the books belongs; default

@@ -161,5 +161,5 @@ func (a *account) register(ctx context.Context, c conn) error {
 	case prefix != a.Prefix:
 		return fmt.Errorf("%w: the records of %s have references with the prefix %q, and Account.Prefix is %q", ErrAccount, a.Name, prefix, a.Prefix)
 	}
-	return nil
+	return a.distinct(ctx, c)
 }
