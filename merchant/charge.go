@@ -99,34 +99,52 @@ func (d *desk) earlier(ctx context.Context, charges []*charge, a *account, asked
 	if i := slices.IndexFunc(charges, func(ch *charge) bool { return ch.Books.ID == d.order.SettledBy }); i >= 0 {
 		return charges[i].shown(), nil
 	}
+	for _, ch := range charges { // before another one is changed
+		if d.repeats(ch, a, asked) {
+			break
+		}
+		if ch.Books.State == Underpaid {
+			return ch.shown(), fmt.Errorf("%w: charge %s was paid in part", ErrState, ch.Books.ID)
+		}
+	}
 	for _, ch := range charges {
 		if err := d.load(ctx, ch.Books.ID); err != nil {
 			return nil, err
 		}
 		ch = d.charge
-		same := ch.account == a && ch.Amount == asked.Amount && ch.Currency == asked.Currency && ch.Method == asked.Method && ch.Installments == asked.Installments
-		payable := ch.Books.State == Pending && (ch.ExpiresAt.IsZero() || d.now.Before(ch.ExpiresAt))
-		open := ch.Books.State == New || ch.Books.State == Unknown || ch.Books.State == Ambiguous
 		switch {
-		case same && (payable || open):
+		case d.repeats(ch, a, asked):
 			return ch.shown(), d.save(ctx)
 		case ch.Books.State == New:
-			err = d.withdraw(ctx)
-		case open:
-			err = fmt.Errorf("%w: charge %s", ErrUnknown, ch.Books.ID)
-		case ch.Books.State == Underpaid:
-			err = fmt.Errorf("%w: charge %s was paid in part", ErrState, ch.Books.ID)
+			if err := d.withdraw(ctx); err != nil {
+				return ch.shown(), err
+			}
+		case ch.Books.State == Unknown || ch.Books.State == Ambiguous:
+			return ch.shown(), fmt.Errorf("%w: charge %s", ErrUnknown, ch.Books.ID)
 		case ch.Books.Paid == 0 && ch.Currency == asked.Currency:
 			ch.Books.Requested = max(ch.Books.Requested, asked.Amount)
-		}
-		if err != nil {
-			return ch.shown(), err
 		}
 		if err := d.save(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+// repeats reports whether a charge is the one that is asked for, and can still be paid or
+// may have been made.
+func (d *desk) repeats(ch *charge, a *account, asked *chargeRecord) bool {
+	if ch.account != a || ch.Amount != asked.Amount || ch.Currency != asked.Currency || ch.Method != asked.Method || ch.Installments != asked.Installments {
+		return false
+	}
+	switch ch.Books.State {
+	case Pending:
+		return ch.ExpiresAt.IsZero() || d.now.Before(ch.ExpiresAt)
+	case New, Unknown, Ambiguous:
+		return true
+	default:
+		return false
+	}
 }
 
 // withdraw cancels the operation of the charge, unless a worker is about to send it.

@@ -71,7 +71,8 @@ type Account struct {
 
 	// Prefix begins the references of this account's records; default Name and "-".
 	// Resources with another reference belong to other systems and are ignored. It can't
-	// be changed once it was used, and that of one account can't begin with another's.
+	// be changed once it was used, and none begins with that of another account of the
+	// database.
 	Prefix string
 
 	// Links makes a [Charge] of each payment by a link that [Merchant.Link] created. The

@@ -108,18 +108,15 @@ func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	// A callback that has begun may end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
-	var f *delivery
+	f := &delivery{seq: seq}
 	err := m.guarded(func() (err error) {
-		f, err = m.tryDelivery(ctx, seq)
+		changed, err = m.tryDelivery(ctx, f)
 		return err
 	})
 	if err == nil {
-		return f != nil
+		return changed
 	}
 	m.fail(ctx, "a callback failed and is repeated", err, slog.Int64("fact", seq))
-	if f == nil {
-		f = &delivery{}
-	}
 	wait := min(time.Second<<min(f.attempts, 12), time.Hour)
 	if sqldb.IsConflict(err) {
 		wait = time.Second
@@ -145,30 +142,29 @@ func (m *Merchant) guarded(run func() error) (err error) {
 	return run()
 }
 
-// tryDelivery is one attempt. The fact is nil if another process has it.
-func (m *Merchant) tryDelivery(ctx context.Context, seq int64) (f *delivery, err error) {
+// tryDelivery is one attempt, and reads the fact. delivered is false if another process has
+// it.
+func (m *Merchant) tryDelivery(ctx context.Context, f *delivery) (delivered bool, err error) {
 	// The callback's statements may depend on the session's isolation.
 	tx, err := m.store.driver.Begin(ctx, sql.LevelDefault)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	defer func() { _ = m.store.driver.Rollback(ctx, tx) }() // after a commit it does nothing
 	c := m.store.in(tx)
-	err = c.each(ctx, `SELECT account, subject, record, charge, kind, about, key, callback, attempts FROM gateway_facts AS f
-		WHERE seq = ? AND delivered_at IS NULL AND `+firstOfOrder+` {skip}`, []any{seq}, func(row operations.Scanner) error {
-		f = &delivery{seq: seq}
-		return row.Scan(&f.account, &f.subject, &f.record, &f.charge, &f.kind, &f.about, &f.key, &f.callback, &f.attempts)
-	})
-	if err != nil || f == nil {
-		return f, err
+	found, err := c.first(ctx, `SELECT account, subject, record, charge, kind, about, key, callback, attempts FROM gateway_facts AS f
+		WHERE seq = ? AND delivered_at IS NULL AND `+firstOfOrder+` {skip}`, []any{f.seq},
+		&f.account, &f.subject, &f.record, &f.charge, &f.kind, &f.about, &f.key, &f.callback, &f.attempts)
+	if err != nil || !found {
+		return false, err
 	}
-	if err := c.must(ctx, `UPDATE gateway_facts SET delivered_at = {now}, error = '' WHERE seq = ?`, seq); err != nil {
-		return f, err
+	if err := c.must(ctx, `UPDATE gateway_facts SET delivered_at = {now}, error = '' WHERE seq = ?`, f.seq); err != nil {
+		return false, err
 	}
 	if err := m.call(ctx, tx, f); err != nil {
-		return f, err
+		return false, err
 	}
-	return f, m.store.driver.Commit(ctx, tx)
+	return true, m.store.driver.Commit(ctx, tx)
 }
 
 // call calls the callback of a fact with its record as it is now.

@@ -188,11 +188,14 @@ func (d *desk) load(ctx context.Context, id string) error {
 	return d.sync(ctx)
 }
 
-// sync takes over the progress of the operations that are not finished.
+// sync takes over the progress of the operations that are not finished, and stores it
+// together with its facts: the caller may end without [desk.save].
 func (d *desk) sync(ctx context.Context) error {
+	changed := false
 	if op, err := d.progress(ctx, kindCharge, d.charge.ref, d.charge.Books.Operation); err != nil {
 		return err
 	} else if op != "" {
+		changed = true
 		if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) {
 			return books.ApplyOperation(b, op, "", d.now)
 		}); err != nil {
@@ -204,12 +207,16 @@ func (d *desk) sync(ctx context.Context) error {
 		if op, err := d.progress(ctx, kindRefund, id, d.refunds[i].Operation); err != nil {
 			return err
 		} else if op != "" {
+			changed = true
 			if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) {
 				return books.ApplyRefund(b, id, op, 0, "", d.now)
 			}); err != nil {
 				return err
 			}
 		}
+	}
+	if changed {
+		return d.save(ctx)
 	}
 	return nil
 }

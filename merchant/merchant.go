@@ -38,8 +38,13 @@ type account struct {
 // with "gateway_", if they are missing. On PostgreSQL they are in the first schema of the
 // search path.
 //
+// It reads a transaction of each account that has made one. A gateway that can't be reached
+// is logged and causes no error.
+//
 // The error is [ErrAccount] if the name or the prefix of an account is in use for another
-// one. Any other names the setting that is wrong, in the configuration or the database.
+// one, a prefix begins with that of another account, or the client has the credential of
+// another account. Any other names the setting that is wrong, in the configuration or the
+// database.
 func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 	if db == nil {
 		return nil, errors.New("merchant: the database is nil")
@@ -76,6 +81,9 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 		return nil, opening(err)
 	}
 	for _, a := range m.accounts {
+		if err := m.recognize(ctx, a); err != nil {
+			return nil, opening(err)
+		}
 		if err := m.receive(a, events); err != nil {
 			return nil, err
 		}
@@ -87,6 +95,9 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 func opening(err error) error {
 	if errors.Is(err, operations.ErrAccountConflict) || errors.Is(err, webhook.ErrAccountConflict) {
 		return fmt.Errorf("%w: %w", ErrAccount, err)
+	}
+	if errors.Is(err, ErrAccount) {
+		return err
 	}
 	return fmt.Errorf("merchant: open: %w", err)
 }

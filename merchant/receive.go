@@ -89,5 +89,5 @@ func (m *Merchant) match(ctx context.Context, a *account, id, ref string) (*char
 	case strings.HasPrefix(ref, a.Prefix):
 		return nil, fmt.Errorf("there is no charge %s, although its reference begins with the account's prefix %q", ref, a.Prefix)
 	}
-	return nil, nil
+	return nil, m.foreign(a, ref)
 }

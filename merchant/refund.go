@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -149,6 +150,9 @@ func (d *desk) refund(ctx context.Context, p *RefundParams) (*Refund, error) {
 	}
 	if err := d.c.must(ctx, `INSERT INTO gateway_refunds (id, charge, state, created_at, record) VALUES (?, ?, ?, {now}, ?)`,
 		r.ID, ch.Books.ID, string(r.State), record); err != nil {
+		if sqldb.IsTaken(err) { // at the same time, for an order of another account
+			return nil, fmt.Errorf("%w: refund %s: %w", ErrReused, p.ID, err)
+		}
 		return nil, err
 	}
 	d.refunds, d.loaded = append(d.refunds, r), append(d.loaded, r)

@@ -227,21 +227,5 @@ func (a *account) register(ctx context.Context, c conn) error {
 	case prefix != a.Prefix:
 		return fmt.Errorf("%w: the records of %s have references with the prefix %q, and Account.Prefix is %q", ErrAccount, a.Name, prefix, a.Prefix)
 	}
-	return a.apart(ctx, c)
-}
-
-// apart checks that no reference of this account can be one of another account: charges
-// are known by their references alone.
-func (a *account) apart(ctx context.Context, c conn) error {
-	return c.each(ctx, `SELECT name, prefix FROM gateway_accounts WHERE name <> ?`, []any{a.Name}, func(row operations.Scanner) error {
-		var name, prefix string
-		if err := row.Scan(&name, &prefix); err != nil {
-			return err
-		}
-		if strings.HasPrefix(prefix, a.Prefix) || strings.HasPrefix(a.Prefix, prefix) {
-			return fmt.Errorf("%w: a reference with the prefix %q of %s could be one with the prefix %q of %s: set Account.Prefix, so that neither begins with the other",
-				ErrAccount, a.Prefix, a.Name, prefix, name)
-		}
-		return nil
-	})
+	return a.distinct(ctx, c)
 }

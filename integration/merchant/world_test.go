@@ -63,14 +63,7 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 	w.name = w.create()
 	w.db = w.connect()
 	w.gw = mockserver.Run(t, append([]mockserver.Option{mockserver.WithStart(time.Now())}, opts...)...)
-	// One row for each run of a callback, without a unique constraint: only package
-	// merchant prevents a second one.
-	for _, statement := range []string{
-		`CREATE TABLE orders (id text PRIMARY KEY, state text NOT NULL, ships int NOT NULL)`,
-		`CREATE TABLE calls (name text NOT NULL, subject text NOT NULL, record text NOT NULL, amount bigint NOT NULL)`,
-	} {
-		w.exec(statement)
-	}
+	w.tables()
 	w.cfg = merchant.Config{
 		Accounts:    []merchant.Account{w.account("shop", w.gw.Key(), w.gw.Secret())},
 		Dialect:     dialect,
@@ -109,6 +102,18 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 	return w
 }
 
+// tables creates the shop's own tables. There is one row for each run of a callback,
+// without a unique constraint: only package merchant prevents a second one.
+func (w *world) tables() {
+	w.Helper()
+	for _, statement := range []string{
+		`CREATE TABLE orders (id text PRIMARY KEY, state text NOT NULL, ships int NOT NULL)`,
+		`CREATE TABLE calls (name text NOT NULL, subject text NOT NULL, record text NOT NULL, amount bigint NOT NULL)`,
+	} {
+		w.exec(statement)
+	}
+}
+
 // account returns an account of the mock gateway.
 func (w *world) account(name, key string, secret gateway.Secret) merchant.Account {
 	return merchant.Account{
@@ -140,14 +145,17 @@ func (w *world) create() string {
 // connect opens the database with a default pool.
 func (w *world) connect() *sql.DB {
 	w.Helper()
-	driver := "pgx"
-	if w.dialect == operations.DialectSQLite {
-		driver = "sqlite"
-	}
-	db, err := sql.Open(driver, w.name)
+	db, err := sql.Open(driverName(w.dialect), w.name)
 	require.NoError(w, err)
 	w.Cleanup(func() { assert.NoError(w, db.Close()) })
 	return db
+}
+
+func driverName(dialect operations.Dialect) string {
+	if dialect == operations.DialectSQLite {
+		return "sqlite"
+	}
+	return "pgx"
 }
 
 func (w *world) sql(text string) string {
