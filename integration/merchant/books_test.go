@@ -23,8 +23,8 @@ func (w *world) month(month string) *merchant.Statement {
 	return s
 }
 
-// pays pays an order in full.
-func (w *world) pays(id string, amount int64) *merchant.Charge {
+// sold sells an order, which is paid in full.
+func (w *world) sold(id string, amount int64) *merchant.Charge {
 	w.Helper()
 	return w.paysWith(pix(id, amount))
 }
@@ -49,9 +49,9 @@ func TestAStatementIsTheSumOfItsMonth(t *testing.T) {
 		require.NoError(w, err)
 		w.cfg.Accounts[0].Zone = zone
 		w.patient().open().start()
-		first := w.pays("M1", 5000) // still in November there
+		first := w.sold("M1", 5000) // still in November there
 		require.NoError(w, w.gw.Clock.AdvanceTo(time.Date(2026, 12, 1, 3, 30, 0, 0, time.UTC)))
-		second := w.pays("M2", 700)
+		second := w.sold("M2", 700)
 		_, err = w.m.Refund(w.Context(), merchant.RefundParams{ID: "r1", Charge: first.ID, UpTo: 2000})
 		require.NoError(w, err)
 		w.eventually("the refund is booked", func() bool { return w.state("M1").Refunded == 2000 })
@@ -90,7 +90,7 @@ func TestMoneyInAnotherCurrencyHasItsOwnStatement(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
-		c := w.pays("X1", 500)
+		c := w.sold("X1", 500)
 		month := time.Now().UTC().Format("2006-01")
 		s := w.month(month)
 		w.exec(`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
@@ -105,7 +105,7 @@ func TestAnAdjustmentIsAnEntry(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
-		w.pays("J1", 5000)
+		w.sold("J1", 5000)
 		before := w.state("J1")
 		require.NoError(w, w.m.Adjust(w.Context(), "shop", "J1", -75, "Rui", "the fee of the contract"))
 		require.NoError(w, w.m.Adjust(w.Context(), "shop", "J1", 5, "Rui", "rounding"))
@@ -149,10 +149,10 @@ func TestCheckMonthFindsWhatDiffers(t *testing.T) {
 	each(t, func(w *world) {
 		stop := w.patient().open().start()
 		month := time.Now().UTC().Format("2006-01")
-		right, refunded, lost, moved := w.pays("D1", 1000), w.pays("D2", 2000), w.pays("D3", 3000), w.pays("D4", 4000)
+		right, refunded, lost, moved := w.sold("D1", 1000), w.sold("D2", 2000), w.sold("D3", 3000), w.sold("D4", 4000)
 		card := pix("D5", 5000)
 		card.Method, card.Token = gateway.CreditCard, "pgct_test_visa"
-		disputed, assumed := w.paysWith(card), w.pays("D6", 6000)
+		disputed, assumed := w.paysWith(card), w.sold("D6", 6000)
 		other := pix("", 100)
 		other.ExternalRef = "another-system-1"
 		foreign, err := w.gw.Client().Transactions.Create(w.Context(), other.TransactionParams)
@@ -212,7 +212,7 @@ func TestCheckMonthReadsOlderTransactions(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		w.patient().open().start()
-		c := w.pays("L1", 1000)
+		c := w.sold("L1", 1000)
 		require.NoError(w, w.gw.Clock.AdvanceTo(time.Now().AddDate(0, 5, 0)))
 		r, err := w.m.Refund(w.Context(), merchant.RefundParams{ID: "r1", Order: "L1", UpTo: 400})
 		require.NoError(w, err)
@@ -235,7 +235,7 @@ func TestAMonthIsExported(t *testing.T) {
 	each(t, func(w *world) {
 		w.patient().open().start()
 		order := "E;1 \"x\""
-		c := w.pays(order, 5000)
+		c := w.sold(order, 5000)
 		require.NoError(w, w.m.Adjust(w.Context(), "", order, -75, "Rui", "the fee of the contract"))
 		now := time.Now().UTC()
 		month := now.Format("2006-01")

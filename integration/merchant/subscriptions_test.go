@@ -114,8 +114,8 @@ func (w *world) settles(id string) {
 	}
 }
 
-// made returns how many customers and subscriptions the gateway has.
-func (w *world) made() (customers, subscriptions int) {
+// counted returns how many customers and subscriptions the gateway has.
+func (w *world) counted() (customers, subscriptions int) {
 	w.Helper()
 	c, err := gateway.Collect(w.gw.Client().Customers.All(w.Context(), gateway.CustomerListParams{}), 100)
 	require.NoError(w, err)
@@ -158,7 +158,7 @@ func TestASubscriptionIsStartedRenewedAndCanceled(t *testing.T) {
 		other.Amount++
 		_, err := w.m.Subscribe(w.Context(), other)
 		require.ErrorIs(w, err, merchant.ErrReused)
-		customers, subscriptions := w.made()
+		customers, subscriptions := w.counted()
 		assert.Equal(w, [...]int{1, 1}, [...]int{customers, subscriptions})
 
 		s, err = w.m.CancelSubscription(w.Context(), "M1", "")
@@ -416,7 +416,7 @@ func TestLostResponsesMakeOneSubscription(t *testing.T) {
 				assert.Equal(w, want, w.subscribe(p).State, "the same again")
 				w.start()
 				w.reaches("L1", "started started 2990")
-				customers, subscriptions := w.made()
+				customers, subscriptions := w.counted()
 				assert.Equal(w, [...]int{1, 1}, [...]int{customers, subscriptions})
 				w.settles("L1")
 			})
@@ -440,7 +440,7 @@ func TestARejectedSubscriptionEnds(t *testing.T) {
 		s, err := w.m.CancelSubscription(w.Context(), "R2", "")
 		require.NoError(w, err)
 		assert.Equal(w, merchant.Rejected, s.State, "there is nothing to cancel")
-		_, subscriptions := w.made()
+		_, subscriptions := w.counted()
 		assert.Zero(w, subscriptions)
 
 		s = w.subscribe(w.member("R3", "pgct_refused_1"))
@@ -475,7 +475,7 @@ func TestASubscriptionBelongsToItsTransaction(t *testing.T) {
 			return err
 		})
 		w.reaches("B1", "started started 990")
-		customers, subscriptions := w.made()
+		customers, subscriptions := w.counted()
 		assert.Equal(w, [...]int{1, 1}, [...]int{customers, subscriptions})
 		var params string
 		require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT params FROM gateway_subscriptions`).Scan(&params))
@@ -518,7 +518,7 @@ func TestACancellationIsNotTooEarly(t *testing.T) {
 		assert.False(w, s.Canceling)
 		w.reaches("E3", "started started 2990")
 		w.eventually("the customer of E2 is found", func() bool { return w.subscription("E2").CustomerID != "" })
-		customers, subscriptions := w.made()
+		customers, subscriptions := w.counted()
 		assert.Equal(w, [...]int{2, 1}, [...]int{customers, subscriptions})
 		assert.Equal(w, merchant.Withdrawn, w.subscription("E2").State)
 		assert.Empty(w, append(w.calls("E1"), w.calls("E2")...))
@@ -609,7 +609,7 @@ func TestSubscriptionsOfTwoAccounts(t *testing.T) {
 		p.Account = "shop"
 		_, err = w.m.Subscribe(w.Context(), p)
 		require.ErrorIs(w, err, merchant.ErrReused)
-		customers, _ := w.made()
+		customers, _ := w.counted()
 		assert.Zero(w, customers, "the first account has nothing of it")
 	})
 }
@@ -656,7 +656,7 @@ func TestOneSubscriptionIsMadeOfManyCalls(t *testing.T) {
 		}
 		calls.Wait()
 		w.reaches("Q1", "started started 2990")
-		customers, subscriptions := w.made()
+		customers, subscriptions := w.counted()
 		assert.Equal(w, [...]int{1, 1}, [...]int{customers, subscriptions})
 		w.settles("Q1")
 	})
