@@ -172,9 +172,9 @@ func EndedBy(err error, sent syscall.Signal) bool {
 	return ok && status.Signaled() && status.Signal() == sent
 }
 
-// addr returns the address of a random process that serves. If there is none, it
+// Addr returns the address of a random process that serves. If there is none, it
 // waits for one, like a load balancer whose health checks all fail.
-func (f *Fleet) addr(ctx context.Context) (string, error) {
+func (f *Fleet) Addr(ctx context.Context) (string, error) {
 	for {
 		f.mu.Lock()
 		n, changed := len(f.members), f.changed
@@ -197,8 +197,8 @@ func (f *Fleet) addr(ctx context.Context) (string, error) {
 	}
 }
 
-// kill kills a random process.
-func (f *Fleet) kill() {
+// Kill kills a random process.
+func (f *Fleet) Kill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for cmd := range f.members { // in random order

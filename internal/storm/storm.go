@@ -199,7 +199,7 @@ func (s *Storm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Storm) addFaults() {
 	s.deliveries++
 	if s.deliveries%s.KillEach == 0 {
-		s.Fleet.kill()
+		s.Fleet.Kill()
 	}
 	for range s.Forge {
 		select {
@@ -211,7 +211,7 @@ func (s *Storm) addFaults() {
 
 func (s *Storm) forward(ctx context.Context, header http.Header, body []byte) (status int) {
 	for range 3 { // tries another process if one is killed
-		addr, err := s.Fleet.addr(ctx)
+		addr, err := s.Fleet.Addr(ctx)
 		if err != nil {
 			break
 		}
