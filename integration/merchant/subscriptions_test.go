@@ -573,10 +573,23 @@ func TestTheChargeOfASubscriptionIsRefunded(t *testing.T) {
 		assert.Equal(w, "f1", r.ID)
 		assert.Empty(w, r.Order.ID)
 		assert.Equal(w, int64(1990), r.Order.Left())
-		sent, err := w.m.Send(w.Context(), s.Charges[0].ID)
-		require.NoError(w, err, "the gateway made the charge: nothing is sent")
-		assert.Equal(w, s.Charges[0].ID, sent.ID)
 		w.settles("F1")
+	})
+}
+
+func TestSendOfAChargeThatTheGatewayMadeSendsNothing(t *testing.T) {
+	each(t, func(w *world) {
+		w.members().open()
+		s := w.subscribe(w.member("F2", "pgct_ok_1"))
+		order := w.order("S1")
+		w.tx(func(tx *sql.Tx) error {
+			_, err := w.m.ChargeTx(w.Context(), tx, pix(order, 100))
+			return err
+		})
+		sent, err := w.m.Send(w.Context(), s.Charges[0].ID)
+		require.NoError(w, err)
+		assert.Equal(w, s.Charges[0].ID, sent.ID)
+		assert.Equal(w, merchant.New, w.state(order).Charges[0].State)
 	})
 }
 
