@@ -244,7 +244,7 @@ func TestANameOfAnotherEnvironmentSendsNothing(t *testing.T) {
 		gateway.WithHTTPClient(&http.Client{Transport: sandbox.Transport()}))
 	require.NoError(t, err)
 	config.Client = client
-	wrong, err := operations.New(config)
+	wrong, err := operations.New(w.pool, config)
 	require.NoError(t, err)
 
 	err = wrong.Migrate(t.Context())
@@ -285,7 +285,7 @@ func TestAnAccountIsRegisteredByMigrate(t *testing.T) {
 	w := open(t, nil)
 	config := w.config
 	config.Client = w.client(gateway.WithAccount("unknown"))
-	unknown, err := operations.New(config)
+	unknown, err := operations.New(w.pool, config)
 	require.NoError(t, err)
 	err = pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 		_, err := unknown.InsertTx(t.Context(), tx, payout("payout-1", 100))
@@ -333,7 +333,7 @@ func TestQueueNames(t *testing.T) {
 	for _, account := range []string{
 		"shop", "shop-br", "shop_br", "Shop", "shop.br", "shop--br", "-shop", "shop-", "...", strings.Repeat("a", 45), strings.Repeat("a", 46), strings.Repeat("a", 64),
 	} {
-		outbox, err := operations.New(operations.Config{Pool: unconnected(t), Client: namedClient(t, account), Logger: quiet})
+		outbox, err := operations.New(unconnected(t), operations.Config{Client: namedClient(t, account), Logger: quiet})
 		require.NoError(t, err)
 		queue := outbox.Queue()
 		assert.Empty(t, seen[queue], account)

@@ -150,7 +150,7 @@ func TestALostJobIsReplaced(t *testing.T) {
 func TestAProcessWithoutAHandlerSendsNothing(t *testing.T) {
 	t.Parallel()
 	w := open(t, nil)
-	bare, err := operations.New(w.config)
+	bare, err := operations.New(w.pool, w.config)
 	require.NoError(t, err)
 	stop := w.work(bare)
 	w.insert(operations.CreateTransaction(order("order-1", 500)))
@@ -192,22 +192,24 @@ func TestConfigIsChecked(t *testing.T) {
 	nameless, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_x"))
 	require.NoError(t, err)
 	client, pool := namedClient(t, "shop"), unconnected(t)
+	_, err = operations.New(nil, operations.Config{Client: client})
+	require.ErrorContains(t, err, "the pool is nil")
 	for message, config := range map[string]operations.Config{
-		"Pool is required":            {Client: client},
-		"Client is required":          {Pool: pool},
-		"must consist of letters":     {Pool: pool, Client: client, Schema: "a; DROP TABLE orders"},
-		"must not be negative":        {Pool: pool, Client: client, KeyLifetime: -1},
-		`gateway.WithAccount("shop")`: {Pool: pool, Client: nameless},
-		"at least twice SendTimeout":  {Pool: pool, Client: client, SendTimeout: time.Minute, SettleAfter: time.Minute},
+		"Client is required":                {},
+		"must consist of letters":           {Client: client, Schema: "a; DROP TABLE orders"},
+		"KeyLifetime must not be negative":  {Client: client, KeyLifetime: -1},
+		"PollInterval must not be negative": {Client: client, PollInterval: -1},
+		`gateway.WithAccount("shop")`:       {Client: nameless},
+		"at least twice SendTimeout":        {Client: client, SendTimeout: time.Minute, SettleAfter: time.Minute},
 	} {
-		_, err := operations.New(config)
+		_, err := operations.New(pool, config)
 		require.ErrorContains(t, err, message)
 	}
-	outbox, err := operations.New(operations.Config{Pool: pool, Client: client})
+	outbox, err := operations.New(pool, operations.Config{Client: client, Workers: 5})
 	require.NoError(t, err)
 	config := &river.Config{}
 	require.NoError(t, outbox.Configure(config))
-	assert.Contains(t, config.Queues, "gateway_operations_shop")
+	assert.Equal(t, map[string]river.QueueConfig{"gateway_operations_shop": {MaxWorkers: 5}}, config.Queues)
 	assert.Len(t, config.PeriodicJobs, 1)
 	require.ErrorContains(t, outbox.Configure(config), "already has an outbox of the account shop")
 }

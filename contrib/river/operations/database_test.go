@@ -26,7 +26,7 @@ func (w *world) withSettings(settings map[string]string) {
 	pool, err := pgxpool.NewWithConfig(w.Context(), config)
 	require.NoError(w, err)
 	w.Cleanup(pool.Close)
-	w.pool, w.config.Pool = pool, pool
+	w.pool = pool
 	w.outbox = w.newOutbox()
 }
 

@@ -9,7 +9,7 @@
 // Create an [Outbox], register a handler for each kind of operation, and add it
 // to the configuration of your River client:
 //
-//	outbox, err := operations.New(operations.Config{Pool: pool, Client: client})
+//	outbox, err := operations.New(pool, operations.Config{Client: client})
 //	if err != nil {
 //		return err
 //	}

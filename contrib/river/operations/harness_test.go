@@ -91,9 +91,9 @@ func openOn(t *testing.T, pool *pgxpool.Pool, change func(*operations.Config), o
 	w.gw = mockserver.Run(t, append([]mockserver.Option{mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000)}, opts...)...)
 	w.key = w.gw.Key()
 	w.config = operations.Config{
-		Pool: w.pool, Logger: quiet,
+		Logger:      quiet,
 		SendTimeout: 500 * time.Millisecond, SettleAfter: time.Second,
-		MaxBackoff: 50 * time.Millisecond, SweepInterval: time.Second, HandlerTimeout: 5 * time.Second,
+		MaxBackoff: 50 * time.Millisecond, PollInterval: time.Second, HandlerTimeout: 5 * time.Second,
 	}
 	if change != nil {
 		change(&w.config)
@@ -137,7 +137,7 @@ func (w *world) through(transport http.RoundTripper) {
 
 func (w *world) newOutbox() *operations.Outbox {
 	w.Helper()
-	outbox, err := operations.New(w.config)
+	outbox, err := operations.New(w.pool, w.config)
 	require.NoError(w, err)
 	require.NoError(w, outbox.Migrate(w.Context()))
 	record(w, outbox, func(r operations.TransactionResult) string { return r.Value.ID })

@@ -111,7 +111,7 @@ func TestNothingShowsPersonalData(t *testing.T) {
 		assertShownPrivately(t, result)
 	}
 	client := namedClient(t, "shop")
-	outbox, err := operations.New(operations.Config{Pool: unconnected(t), Client: client, Logger: quiet})
+	outbox, err := operations.New(unconnected(t), operations.Config{Client: client, Logger: quiet})
 	require.NoError(t, err)
 	for _, shown := range []string{fmt.Sprintf("%+v", outbox), fmt.Sprintf("%#v", *client)} {
 		assert.NotContains(t, shown, "sk_test_x")
