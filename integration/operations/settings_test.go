@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 	_ "github.com/lib/pq"
@@ -46,6 +47,7 @@ func TestSettingsOfSQLiteAreChecked(t *testing.T) {
 		db.SetMaxOpenConns(connections)
 		o, err := operations.New(operations.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
 		require.NoError(t, err)
+		began := time.Now()
 		err = o.Migrate(t.Context())
 		if message == "" {
 			require.NoError(t, err)
@@ -53,6 +55,7 @@ func TestSettingsOfSQLiteAreChecked(t *testing.T) {
 			require.ErrorContains(t, err, message)
 			require.ErrorContains(t, o.Run(t.Context()), message)
 		}
+		assert.Less(t, time.Since(began), sqldb.BusyTimeout, "%q: the check must not be repeated as if the database was locked", message)
 		require.NoError(t, db.Close())
 	}
 	// A pragma that is set by a statement holds for one connection.
