@@ -1,6 +1,11 @@
 package operations_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gateway-go/gateway"
@@ -27,6 +32,42 @@ func TestConfigIsChecked(t *testing.T) {
 	assert.Len(t, config.PeriodicJobs, 1)
 	require.ErrorContains(t, outbox.Configure(config), "already has an outbox of the account shop")
 	require.ErrorContains(t, outbox.Run(t.Context()), "an engine works on the operations of this outbox")
+}
+
+// Each name of the outbox's package has one here, except those that this package
+// replaces or that are for engines and other databases.
+func TestEveryNameOfTheOutboxHasOneHere(t *testing.T) {
+	t.Parallel()
+	ours := exported(t, "*.go")
+	for _, instead := range []string{"NewWithEngine", "Engine", "Driver", "Conn", "Scanner", "Dialect", "DialectPostgres", "DialectSQLite", "Postgres", "SQLite"} {
+		ours[instead] = true
+	}
+	names := exported(t, "../../../operations/*.go")
+	assert.Contains(t, names, "OnResult")
+	for name := range names {
+		assert.True(t, ours[name], "names.go lacks %s", name)
+	}
+}
+
+// exported returns the exported names of files, without methods.
+func exported(t *testing.T, pattern string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	names := make(map[string]bool)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		for name := range file.Scope.Objects {
+			if ast.IsExported(name) {
+				names[name] = true
+			}
+		}
+	}
+	return names
 }
 
 // An operation survives if an admin deletes its River job or a process dies
