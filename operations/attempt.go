@@ -74,7 +74,7 @@ func (a *attempt[TX]) rest(ctx context.Context, state State, wait time.Duration)
 }
 
 // persist returns a context for storing the result, which must happen even if
-// the job was canceled.
+// the worker is told to end.
 func (o *Outbox[TX]) persist(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), o.config.HandlerTimeout)
 }
@@ -382,7 +382,7 @@ func (a *attempt[TX]) conclude(ctx context.Context, found verdict) (time.Duratio
 	return a.send(ctx)
 }
 
-// searchOn leaves the rest of a long list to the next job.
+// searchOn leaves the rest of a long list to the next attempt.
 func (a *attempt[TX]) searchOn(ctx context.Context, s *search) (time.Duration, error) {
 	p := &a.record.p
 	p.Search, p.Failures, p.LastError = s, 0, s.String()+", and the search goes on"

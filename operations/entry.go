@@ -52,7 +52,7 @@ type Note struct {
 var (
 	// ErrKeyReused reports that the key belongs to a different operation.
 	ErrKeyReused = errors.New("operations: the key belongs to a different operation")
-	// ErrNotFound reports that no operation has the id.
+	// ErrNotFound reports that no operation of the account has the id, or the key.
 	ErrNotFound = errors.New("operations: there is no such operation")
 	// ErrSendLimit reports that an operation was sent as often as
 	// [Config.MaxSends] and [Config.MaxResends] allow, and is [Ambiguous].

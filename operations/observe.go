@@ -15,7 +15,7 @@ const (
 	EventRejected      Event = "rejected"       // rejected for good, and the handler committed
 	EventRetry         Event = "retry"          // nothing is decided yet; Err says why, and the operation is retried
 	EventUnknown       Event = "unknown"        // a request was sent, and its outcome is not known
-	EventSearching     Event = "searching"      // a list is searched for it, which takes more than one job; Entry.LastError says how far
+	EventSearching     Event = "searching"      // a list is searched for it, which takes more than one attempt; Entry.LastError says how far
 	EventNotApplied    Event = "not_applied"    // a read showed that it was not applied; it is sent again
 	EventAmbiguous     Event = "ambiguous"      // a person must decide
 	EventSendLimit     Event = "send_limit"     // it was sent too often without an outcome; EventAmbiguous follows

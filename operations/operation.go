@@ -128,7 +128,7 @@ type session struct {
 	sent     time.Time // when it was last sent
 
 	search      *search
-	searchUntil time.Time // when a search is left to the next job
+	searchUntil time.Time // when a search is left to the next attempt
 	maxPages    int       // of a search
 }
 

@@ -61,8 +61,8 @@ type Config struct {
 	// MaxSearchPages is how many pages of 100 resources are read to find the
 	// resource of a create whose response was lost and whose repeats are
 	// rejected; default 10,000. If the list is longer, the operation is
-	// [Ambiguous]. A search that takes longer than a job is continued by the next
-	// one; see [EventSearching].
+	// [Ambiguous]. A search that takes longer than an attempt is continued by the
+	// next one; see [EventSearching].
 	MaxSearchPages int
 
 	// HandlerAttempts is how often a handler may fail before the operation is
@@ -98,12 +98,13 @@ type Outbox[TX any] struct {
 var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // New returns an outbox whose operations [Outbox.Run] works on. A process that only
-// inserts operations does not call it.
+// inserts operations does not call Run.
 func New[TX any](driver Driver[TX], config Config) (*Outbox[TX], error) {
 	return NewWithEngine(driver, newPolling[TX](), config)
 }
 
-// NewWithEngine returns an outbox whose operations an engine works on.
+// NewWithEngine returns an outbox whose operations an engine works on, instead of
+// [Outbox.Run].
 func NewWithEngine[TX any](driver Driver[TX], engine Engine[TX], config Config) (*Outbox[TX], error) {
 	config.SendTimeout = cmp.Or(config.SendTimeout, 30*time.Second)
 	config.SettleAfter = cmp.Or(config.SettleAfter, max(2*time.Minute, 2*config.SendTimeout))
@@ -212,7 +213,7 @@ func (o *Outbox[TX]) InsertTx(ctx context.Context, tx TX, op Operation) (*Entry,
 // is negative if nothing is left to do, or nothing before a person decides. Only
 // engines call it.
 //
-// An error says that the database failed, or that a handler's observer panicked. Its
+// An error says that the database failed, or that Config.Observe panicked. Its
 // text has no personal data. The operation stays stored, and is due again after its
 // lease at the latest. The error is [ErrAccountConflict] if this process must not send
 // the account's operations.

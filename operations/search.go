@@ -22,7 +22,7 @@ type search struct {
 }
 
 var (
-	// errSearching means that the search goes on in the next job.
+	// errSearching means that the search goes on in the next attempt.
 	errSearching = errors.New("operations: the search of the list is not finished")
 	// errSearchLimit means that the search read Config.MaxSearchPages pages.
 	errSearchLimit = errors.New("operations: the list is too long to be searched")
@@ -37,7 +37,7 @@ func (s *search) String() string {
 }
 
 // searchList reads a list from where the search is until visit returns true or the
-// list ends. It returns errSearching after half of the lease, so that another job
+// list ends. It returns errSearching after half of the lease, so that another attempt
 // continues. Each page is retried by the client.
 func searchList[T any](
 	ctx context.Context, s *session, pages func(ctx context.Context, cursor string) iter.Seq2[*gateway.Page[T], error],

@@ -229,6 +229,7 @@ func checkImmediate(ctx context.Context, a, b *sql.Conn) error {
 	case err != nil:
 		return err
 	}
-	return errors.New(`SQLite is opened without immediate transactions, so that a transaction that reads before it inserts an operation fails with ` +
-		`"database is locked", whatever the busy_timeout: with modernc.org/sqlite, add "&_txlock=immediate" to the data source name`)
+	// In SQLite's words for it, "database is locked", the check would be repeated.
+	return errors.New(`SQLite is opened without immediate transactions, so that a transaction that reads before it inserts an operation fails at once ` +
+		`if another one has written meanwhile, whatever the busy_timeout: with modernc.org/sqlite, add "&_txlock=immediate" to the data source name`)
 }

@@ -35,10 +35,10 @@ func openShop(ctx context.Context, database string, client *gateway.Client) (*sh
 	if err != nil {
 		return nil, err
 	}
-	outbox, err := operations.New(operations.Config{
-		Pool: db, Client: client, Logger: slog.New(slog.DiscardHandler), // River's log would clutter the output
+	outbox, err := operations.New(db, operations.Config{
+		Client: client, Logger: slog.New(slog.DiscardHandler), // River's log would clutter the output
 		// Short, to keep the example fast. The defaults suit a real gateway.
-		SendTimeout: 500 * time.Millisecond, SettleAfter: 2 * time.Second, HandlerTimeout: 2 * time.Second, SweepInterval: time.Second,
+		SendTimeout: 500 * time.Millisecond, SettleAfter: 2 * time.Second, HandlerTimeout: 2 * time.Second, PollInterval: time.Second,
 	})
 	if err != nil {
 		return nil, err

@@ -243,11 +243,8 @@ func (d *database) close() error {
 func (d *database) outbox(c operations.Config) (outbox, error) {
 	switch d.engine {
 	case onRiver:
-		o, err := riveroperations.New(riveroperations.Config{
-			Pool: d.pool, Client: c.Client, SendTimeout: c.SendTimeout, SettleAfter: c.SettleAfter, KeyLifetime: c.KeyLifetime, MaxBackoff: c.MaxBackoff,
-			MaxSends: c.MaxSends, HandlerAttempts: c.HandlerAttempts, HandlerTimeout: c.HandlerTimeout, SweepInterval: 2 * time.Second,
-			Logger: c.Logger, Observe: c.Observe,
-		})
+		c.PollInterval = 2 * time.Second // of the sweep, which is a job
+		o, err := riveroperations.New(d.pool, c)
 		if err != nil {
 			return nil, err
 		}
@@ -316,13 +313,9 @@ func (d *database) work(ctx context.Context, outboxes ...outbox) error {
 }
 
 func (d *database) workRiver(ctx context.Context, outboxes []outbox) error {
-	config := &river.Config{
-		Logger: quiet, TestOnly: true, FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 100 * time.Millisecond, Queues: make(map[string]river.QueueConfig),
-	}
+	config := &river.Config{Logger: quiet, TestOnly: true, FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 100 * time.Millisecond}
 	for _, o := range outboxes {
-		one := o.(*riverOutbox).river
-		config.Queues[one.Queue()] = river.QueueConfig{MaxWorkers: 24 / len(outboxes)}
-		if err := one.Configure(config); err != nil {
+		if err := o.(*riverOutbox).river.Configure(config); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package operations_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -17,51 +16,60 @@ func TestEveryKindOfOperationIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, e engine) {
 		t.Helper()
-		// Long: time on a busy machine does not count as a lost response.
-		w := open(t, e, func(c *operations.Config) { c.SendTimeout, c.SettleAfter = 30*time.Second, time.Minute })
-		w.start(w.outbox)
-		charge := w.paid(1000)
-		client := w.client()
-		transfer, err := client.Transfers.Create(t.Context(), gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "a@example.com", Amount: 1700})
-		require.NoError(t, err)
-		customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com", Phone: "11987654321"})
-		require.NoError(t, err)
-		sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
-			CustomerID: customer.ID, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth,
-		})
-		require.NoError(t, err)
-		w.add(
-			operations.CreateTransaction(order("order-1", 500)),
-			operations.Refund{Key: "refund-1", TransactionID: charge.ID, Amount: 300},
-			operations.RefundUpTo("refund-2", charge.ID, 450),
-			operations.RefundUpTo("refund-3", charge.ID, 450),
-			operations.Refund{Key: "refund-4", TransactionID: charge.ID, Full: true},
-			operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 1900, ExternalRef: "payout-1"},
-			operations.CancelTransfer{Key: "cancel-1", TransferID: transfer.ID},
-			operations.CreateCustomer{Name: "Rui", Email: "rui@example.com", Phone: "11987654322", ExternalRef: "member-1"},
-			operations.CreateSubscription{CustomerID: customer.ID, Amount: 990, Token: "pgct_ok2", Interval: gateway.IntervalMonth, IdempotencyKey: "club-1"},
-			operations.UpdateSubscription{Key: "update-1", SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{
-				FailurePolicy: gateway.ImmediateCancel, Metadata: gateway.Some(map[string]any{"tier": "gold", "seats": 3}),
-			}},
-			operations.CancelSubscription{Key: "end-1", SubscriptionID: sub.ID},
-		)
-		want := map[string]string{
-			"refund-1": "300", "refund-2": "150", "refund-3": "0", "refund-4": "550", "cancel-1": "cancelled",
-			"update-1": "immediate_cancel", "end-1": "cancel_scheduled",
-		}
-		for _, key := range []string{"order-1", "refund-1", "refund-2", "refund-3", "refund-4", "payout-1", "cancel-1", "member-1", "club-1", "update-1", "end-1"} {
-			e := w.reaches(key, operations.Done)
-			assert.LessOrEqual(t, e.Sends, 1, key)
-			value, rejection := w.result(key)
-			assert.Empty(t, rejection, key)
-			assert.NotEmpty(t, value, key)
-			if want[key] != "" {
-				assert.Equal(t, want[key], value, key)
-			}
-		}
-		assert.Equal(t, int64(1000), w.refunded(charge.ID))
-		assert.Equal(t, 3, w.gw.Requests.Count("transactions.refund"), "a target that is already reached is not sent")
+		testEveryKindOfOperation(t, e)
 	})
+	t.Run("settled in part", func(t *testing.T) {
+		t.Parallel()
+		testEveryKindOfOperation(t, onSQLite, mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27))
+	})
+}
+
+func testEveryKindOfOperation(t *testing.T, e engine, opts ...mockserver.Option) {
+	t.Helper()
+	// Long: time on a busy machine does not count as a lost response.
+	w := open(t, e, func(c *operations.Config) { c.SendTimeout, c.SettleAfter = 30*time.Second, time.Minute }, opts...)
+	w.start(w.outbox)
+	charge := w.paid(1000)
+	client := w.client()
+	transfer, err := client.Transfers.Create(t.Context(), gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "a@example.com", Amount: 1700})
+	require.NoError(t, err)
+	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com", Phone: "11987654321"})
+	require.NoError(t, err)
+	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
+		CustomerID: customer.ID, Amount: 4990, Token: "pgct_ok", Interval: gateway.IntervalMonth,
+	})
+	require.NoError(t, err)
+	w.add(
+		operations.CreateTransaction(order("order-1", 500)),
+		operations.Refund{Key: "refund-1", TransactionID: charge.ID, Amount: 300},
+		operations.RefundUpTo("refund-2", charge.ID, 450),
+		operations.RefundUpTo("refund-3", charge.ID, 450),
+		operations.Refund{Key: "refund-4", TransactionID: charge.ID, Full: true},
+		operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 1900, ExternalRef: "payout-1"},
+		operations.CancelTransfer{Key: "cancel-1", TransferID: transfer.ID},
+		operations.CreateCustomer{Name: "Rui", Email: "rui@example.com", Phone: "11987654322", ExternalRef: "member-1"},
+		operations.CreateSubscription{CustomerID: customer.ID, Amount: 990, Token: "pgct_ok2", Interval: gateway.IntervalMonth, IdempotencyKey: "club-1"},
+		operations.UpdateSubscription{Key: "update-1", SubscriptionID: sub.ID, Params: gateway.SubscriptionUpdateParams{
+			FailurePolicy: gateway.ImmediateCancel, Metadata: gateway.Some(map[string]any{"tier": "gold", "seats": 3}),
+		}},
+		operations.CancelSubscription{Key: "end-1", SubscriptionID: sub.ID},
+	)
+	want := map[string]string{
+		"refund-1": "300", "refund-2": "150", "refund-3": "0", "refund-4": "550", "cancel-1": "cancelled",
+		"update-1": "immediate_cancel", "end-1": "cancel_scheduled",
+	}
+	for _, key := range []string{"order-1", "refund-1", "refund-2", "refund-3", "refund-4", "payout-1", "cancel-1", "member-1", "club-1", "update-1", "end-1"} {
+		e := w.reaches(key, operations.Done)
+		assert.LessOrEqual(t, e.Sends, 1, key)
+		value, rejection := w.result(key)
+		assert.Empty(t, rejection, key)
+		assert.NotEmpty(t, value, key)
+		if want[key] != "" {
+			assert.Equal(t, want[key], value, key)
+		}
+	}
+	assert.Equal(t, int64(1000), w.refunded(charge.ID))
+	assert.Equal(t, 3, w.gw.Requests.Count("transactions.refund"), "a target that is already reached is not sent")
 }
 
 func TestARefundIsMadeOnceIfItsResponseIsLost(t *testing.T) {
@@ -135,6 +143,14 @@ func TestAKeyFindsTheFirstOperation(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		assert.Equal(t, "return-18", list[0].Key)
+		require.ErrorIs(t, w.outbox.cancel(t.Context(), list[0].ID), operations.ErrState, "it was sent")
+		page, err := w.outbox.List(t.Context(), operations.Query{Limit: 1})
+		require.NoError(t, err)
+		require.Len(t, page, 1)
+		assert.Equal(t, first.ID, page[0].ID)
+		rest, err := w.outbox.List(t.Context(), operations.Query{After: first.ID})
+		require.NoError(t, err)
+		assert.Equal(t, list, rest)
 		n, err := w.outbox.Purge(t.Context(), list[0].UpdatedAt.Add(1e9))
 		require.NoError(t, err)
 		assert.Equal(t, int64(2), n)
@@ -192,42 +208,5 @@ func TestAPersonDecides(t *testing.T) {
 		w.reaches("order-1", operations.Done)
 		w.result("order-1")
 		assert.Equal(t, 1, w.gw.Requests.Count("transactions.create"))
-	})
-}
-
-// Two accounts share a database and use the same keys.
-func TestEachAccountPaysItsOwnOperations(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, e engine) {
-		t.Helper()
-		a := open(t, e, nil)
-		b := a.beside("Shop.B")
-		for i, w := range []*world{a, b} {
-			for n := range 5 {
-				w.add(operations.CreateTransfer{
-					PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: int64(1000*(i+1) + n), ExternalRef: fmt.Sprintf("payout-%d", n),
-				})
-			}
-		}
-		stop := a.start(b.outbox)
-		for n := range 5 {
-			b.reaches(fmt.Sprintf("payout-%d", n), operations.Done)
-		}
-		counts, err := a.outbox.Counts(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, map[operations.State]int64{operations.Waiting: 5}, counts)
-		stop()
-		a.start(a.outbox, b.outbox)
-		for i, w := range []*world{a, b} {
-			for n := range 5 {
-				w.reaches(fmt.Sprintf("payout-%d", n), operations.Done)
-			}
-			var amounts []int64
-			for transfer, err := range w.client().Transfers.All(t.Context(), gateway.TransferListParams{}) {
-				require.NoError(t, err)
-				amounts = append(amounts, transfer.Amount-int64(1000*(i+1)))
-			}
-			assert.ElementsMatch(t, []int64{0, 1, 2, 3, 4}, amounts)
-		}
 	})
 }

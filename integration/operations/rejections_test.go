@@ -24,9 +24,7 @@ func TestARejectionIsFinalInBothDialects(t *testing.T) {
 			w.add(operations.CreateTransaction(order("taken", 200)))
 			entry := w.reaches("taken", operations.Done)
 			assert.LessOrEqual(t, entry.Sends, 3)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			assert.ErrorIs(t, w.rejected["taken"], gateway.ErrDuplicate)
+			assert.ErrorIs(t, w.rejection("taken"), gateway.ErrDuplicate)
 		})
 	}
 }

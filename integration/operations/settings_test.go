@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 	_ "github.com/lib/pq"
@@ -46,6 +48,7 @@ func TestSettingsOfSQLiteAreChecked(t *testing.T) {
 		db.SetMaxOpenConns(connections)
 		o, err := operations.New(operations.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
 		require.NoError(t, err)
+		began := time.Now()
 		err = o.Migrate(t.Context())
 		if message == "" {
 			require.NoError(t, err)
@@ -53,6 +56,7 @@ func TestSettingsOfSQLiteAreChecked(t *testing.T) {
 			require.ErrorContains(t, err, message)
 			require.ErrorContains(t, o.Run(t.Context()), message)
 		}
+		assert.Less(t, time.Since(began), sqldb.BusyTimeout, "%q: the check must not be repeated as if the database was locked", message)
 		require.NoError(t, db.Close())
 	}
 	// A pragma that is set by a statement holds for one connection.
@@ -91,9 +95,8 @@ func TestMessagesAboutSettingsLeadToTheRightOnes(t *testing.T) {
 	assert.Equal(t, 3, messages, "journal_mode, busy_timeout and _txlock; synchronous is FULL by default")
 }
 
-// A process that was not migrated, or has the name of another environment, sends
-// nothing and says why.
-func TestRunSaysWhatIsMissing(t *testing.T) {
+// A process that was not migrated stores and sends nothing, and says why.
+func TestAnAccountIsRegisteredByMigrate(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, e engine) {
 		t.Helper()
@@ -102,16 +105,46 @@ func TestRunSaysWhatIsMissing(t *testing.T) {
 		config.Client = w.client(gateway.WithAccount("unknown"))
 		unknown, err := w.database.outbox(config)
 		require.NoError(t, err)
-		require.ErrorContains(t, w.work(t.Context(), unknown), "the database has no account unknown: run Outbox.Migrate")
-		_, err = unknown.insert(t.Context(), []operations.Operation{operations.CreateTransaction(order("order-1", 500))}, nil)
-		require.ErrorContains(t, err, "the database has no account unknown: run Outbox.Migrate")
+		const message = "the database has no account unknown: run Outbox.Migrate"
+		_, err = unknown.insert(t.Context(), []operations.Operation{payout("payout-1", 100)}, nil)
+		require.ErrorContains(t, err, message)
+		if e != onRiver { // whose workers start without the database
+			require.ErrorContains(t, w.work(t.Context(), unknown), message)
+		}
+	})
+}
 
-		config.Client, err = gateway.New("https://sandbox.gateway.example", gateway.BearerToken("sk_test_x"), gateway.WithAccount("shop"))
+// An account's name that is used for another environment is found before anything is
+// sent, also by a process that does not call Migrate. contrib/river tests what its
+// workers do.
+func TestANameOfAnotherEnvironmentSendsNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, nil)
+		right := w.config.Client
+		client, err := gateway.New("https://sandbox.gateway.example", gateway.BearerToken("sk_test_x"), gateway.WithAccount("shop"))
 		require.NoError(t, err)
-		wrong, err := w.database.outbox(config)
+		w.config.Client = client
+		w.outbox, err = w.database.outbox(w.config)
 		require.NoError(t, err)
-		require.ErrorIs(t, w.work(t.Context(), wrong), operations.ErrAccountConflict)
-		require.ErrorIs(t, wrong.Migrate(t.Context()), operations.ErrAccountConflict)
+		err = w.outbox.Migrate(t.Context())
+		require.ErrorIs(t, err, operations.ErrAccountConflict)
+		require.ErrorContains(t, err, client.Account().Fingerprint)
+		require.ErrorContains(t, err, right.Account().Fingerprint)
+		require.ErrorIs(t, w.insertRejected(payout("payout-1", 100)), operations.ErrAccountConflict)
+		_, err = w.outbox.List(t.Context(), operations.Query{})
+		require.ErrorIs(t, err, operations.ErrAccountConflict)
+		_, err = w.outbox.Purge(t.Context(), time.Now())
+		require.ErrorIs(t, err, operations.ErrAccountConflict)
+		require.ErrorIs(t, w.work(t.Context(), w.outbox), operations.ErrAccountConflict)
+
+		// The gateway's address changes: the error has the statement to run.
+		_, statement, found := strings.Cut(err.Error(), "has changed, run ")
+		require.True(t, found, "%v", err)
+		_, err = w.db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+		require.NoError(t, w.outbox.Migrate(t.Context()))
 	}, onPostgres, onSQLite)
 }
 
@@ -122,58 +155,69 @@ func TestCommitsAreDurableWhateverTheDefault(t *testing.T) {
 	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
-			w := openOn(t, onPostgres, onPostgres.create(t)+"&synchronous_commit="+setting, nil)
-			_, err := w.db.ExecContext(t.Context(), `CREATE TABLE seen (state text, setting text);
+			each(t, func(t *testing.T, e engine) {
+				t.Helper()
+				w := openOn(t, e, e.create(t)+"&synchronous_commit="+setting, nil)
+				_, err := w.db.ExecContext(t.Context(), `CREATE TABLE seen (state text, setting text);
 				CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 					INSERT INTO seen VALUES (NEW.state, current_setting('synchronous_commit')); RETURN NEW; END $$;
 				CREATE TRIGGER see BEFORE UPDATE ON gateway_operations FOR EACH ROW WHEN (NEW.state IN ('sent', 'done')) EXECUTE FUNCTION see()`)
-			require.NoError(t, err)
-			charge := w.paid(1000)
-			w.start(w.outbox)
-			w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
-			w.reaches("refund", operations.Done)
-			var seen, right int
-			require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT state), COUNT(DISTINCT state) FILTER (WHERE setting = $1) FROM seen`,
-				want).Scan(&seen, &right))
-			assert.Equal(t, 2, right)
-			assert.Equal(t, 2, seen)
+				require.NoError(t, err)
+				charge := w.paid(1000)
+				w.start(w.outbox)
+				w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+				w.reaches("refund", operations.Done)
+				var seen, right int
+				require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT state), COUNT(DISTINCT state) FILTER (WHERE setting = $1) FROM seen`,
+					want).Scan(&seen, &right))
+				assert.Equal(t, 2, right)
+				assert.Equal(t, 2, seen)
+			}, onRiver, onPostgres)
 		})
 	}
 }
 
-// Every default isolation level, and both drivers, with default pools.
+// Every default isolation level, both drivers with default pools, and River. Two
+// accounts use the same keys.
 func TestTheOutboxWorksAsPostgreSQLIsOpened(t *testing.T) {
 	t.Parallel()
-	for _, driver := range []string{"pgx", "postgres"} {
+	for driver, e := range map[string]engine{"pgx": onPostgres, "postgres": onPostgres, "River": onRiver} {
 		for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 			t.Run(driver+", "+level, func(t *testing.T) {
 				t.Parallel()
-				w := open(t, onPostgres, nil)
-				db, err := sql.Open(driver, w.name+"&sslmode=disable&default_transaction_isolation="+strings.ReplaceAll(level, " ", "%20"))
-				require.NoError(t, err)
-				t.Cleanup(func() { assert.NoError(t, db.Close()) })
-				w.database = &database{engine: onPostgres, db: db}
-				w.outbox = w.newOutbox()
-				var got string
-				require.NoError(t, db.QueryRowContext(t.Context(), `SHOW transaction_isolation`).Scan(&got))
-				require.Equal(t, level, got)
-				require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(2)))
-				w.start(w.outbox)
-				var charges []*gateway.Transaction
-				for i := range 5 {
-					charge := w.paid(1000)
-					charges = append(charges, charge)
-					w.add(
-						operations.Refund{Key: "first " + charge.ID, TransactionID: charge.ID, Amount: int64(100 + i)},
-						operations.Refund{Key: "second " + charge.ID, TransactionID: charge.ID, Amount: 200},
-						operations.CreateTransaction(order("order "+charge.ID, 500)),
-					)
+				w := openOn(t, e, e.create(t)+"&default_transaction_isolation="+strings.ReplaceAll(level, " ", "%20"), nil)
+				if driver == "postgres" {
+					db, err := sql.Open(driver, w.name+"&sslmode=disable")
+					require.NoError(t, err)
+					t.Cleanup(func() { assert.NoError(t, db.Close()) })
+					w.database = &database{engine: e, db: db}
+					w.outbox = w.newOutbox()
 				}
-				for i, charge := range charges {
-					for _, key := range []string{"first ", "second ", "order "} {
-						w.reaches(key+charge.ID, operations.Done)
+				var got string
+				require.NoError(t, w.db.QueryRowContext(t.Context(), `SHOW transaction_isolation`).Scan(&got))
+				require.Equal(t, level, got)
+				accounts := []*world{w, w.beside("b")}
+				require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(2)))
+				w.start(w.outbox, accounts[1].outbox)
+				charges := make(map[*world][]*gateway.Transaction)
+				for _, a := range accounts {
+					for i := range 3 {
+						charge, n := a.paid(1000), fmt.Sprint(i)
+						charges[a] = append(charges[a], charge)
+						a.add(
+							operations.Refund{Key: "first " + n, TransactionID: charge.ID, Amount: int64(100 + i)},
+							operations.Refund{Key: "second " + n, TransactionID: charge.ID, Amount: 200},
+							operations.CreateTransaction(order("order "+n, 500)),
+						)
 					}
-					assert.Equal(t, int64(300+i), w.refunded(charge.ID))
+				}
+				for _, a := range accounts {
+					for i, charge := range charges[a] {
+						for _, key := range []string{"first ", "second ", "order "} {
+							a.reaches(key+fmt.Sprint(i), operations.Done)
+						}
+						assert.Equal(t, int64(300+i), a.refunded(charge.ID))
+					}
 				}
 			})
 		}

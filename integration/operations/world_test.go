@@ -3,6 +3,7 @@ package operations_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func open(t *testing.T, e engine, change func(*operations.Config), opts ...mocks
 func openOn(t *testing.T, e engine, name string, change func(*operations.Config), opts ...mockserver.Option) *world {
 	t.Helper()
 	e.migrate(t, name)
-	w := &world{T: t, rejected: make(map[string]error)}
+	w := &world{T: t}
 	var err error
 	w.database, err = e.open(t.Context(), name)
 	require.NoError(t, err)
@@ -50,30 +51,51 @@ func openOn(t *testing.T, e engine, name string, change func(*operations.Config)
 	w.config = operations.Config{
 		Logger: quiet, SendTimeout: 500 * time.Millisecond, SettleAfter: time.Second, MaxBackoff: 50 * time.Millisecond, HandlerTimeout: 5 * time.Second,
 		PollInterval: 100 * time.Millisecond,
-		Observe: func(_ context.Context, o operations.Observation) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.events = append(w.events, o)
-		},
 	}
 	if change != nil {
 		change(&w.config)
 	}
-	w.config.Client = w.client()
-	w.outbox = w.newOutbox()
+	w.ready()
 	return w
 }
 
-// beside starts another merchant with an account of its own at the same gateway, on
+// beside returns another merchant, with an account of its own at the same gateway, on
 // the same database.
 func (w *world) beside(account string) *world {
 	w.Helper()
-	other := &world{
-		T: w.T, database: w.database, gw: w.gw, shop: accountSpec{Name: account, Key: "sk_test_" + account}, config: w.config, rejected: make(map[string]error),
-	}
-	other.config.Client = other.client()
-	other.outbox = other.newOutbox()
+	other := &world{T: w.T, database: w.database, gw: w.gw, shop: accountSpec{Name: account, Key: "sk_test_" + account}, config: w.config}
+	other.ready()
 	return other
+}
+
+// ready creates the merchant's outbox.
+func (w *world) ready() {
+	w.Helper()
+	w.rejected = make(map[string]error)
+	w.config.Client = w.client()
+	w.config.Observe = func(_ context.Context, o operations.Observation) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, o)
+	}
+	w.outbox = w.newOutbox()
+}
+
+// saw waits until an event was observed.
+func (w *world) saw(event operations.Event) {
+	w.Helper()
+	require.Eventually(w, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return slices.ContainsFunc(w.events, func(o operations.Observation) bool { return o.Event == event })
+	}, time.Minute, 10*time.Millisecond, event)
+}
+
+// rejection returns the error that the handler of an operation got.
+func (w *world) rejection(key string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rejected[key]
 }
 
 // client returns a client of the merchant's account.
@@ -166,6 +188,21 @@ func (w *world) paid(amount int64) *gateway.Transaction {
 	return tx
 }
 
+// payouts returns the amounts of the account's payouts at the gateway, by reference.
+func (w *world) payouts() map[string][]int64 {
+	w.Helper()
+	amounts := make(map[string][]int64)
+	for t, err := range w.client().Transfers.All(w.Context(), gateway.TransferListParams{}) {
+		require.NoError(w, err)
+		amounts[t.ExternalRef] = append(amounts[t.ExternalRef], t.Amount)
+	}
+	return amounts
+}
+
+func payout(ref string, amount int64) operations.CreateTransfer {
+	return operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: amount, ExternalRef: ref}
+}
+
 func order(ref string, amount int64) gateway.TransactionParams {
 	return gateway.TransactionParams{
 		ExternalRef: ref, Amount: amount, Method: gateway.Pix,
@@ -181,3 +218,8 @@ func (w *world) refunded(id string) int64 {
 	require.NoError(w, err)
 	return tx.RefundedAmount
 }
+
+// roundTripper is a transport that is a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -18,9 +18,10 @@ type engine struct {
 	river    *river.Client[pgx.Tx] // inserts only
 	account  string
 	table    string
-	jobs     string // River's table of jobs
-	queues   string // River's table of queues
-	interval time.Duration
+	jobs     string        // River's table of jobs
+	queues   string        // River's table of queues
+	workers  int           // of the queue
+	interval time.Duration // of the sweep
 	logger   *slog.Logger
 }
 

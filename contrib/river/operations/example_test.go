@@ -25,7 +25,7 @@ func serve(ctx context.Context, pool *pgxpool.Pool, keys map[string]gateway.Secr
 		if err != nil {
 			return nil, err
 		}
-		outbox, err := operations.New(operations.Config{Pool: pool, Client: client})
+		outbox, err := operations.New(pool, operations.Config{Client: client})
 		if err != nil {
 			return nil, err
 		}

@@ -37,10 +37,6 @@ type world struct {
 	pool    *pgxpool.Pool
 	config  operations.Config
 	outbox  *operations.Outbox
-
-	mu       sync.Mutex
-	events   []operations.Observation
-	rejected map[string]error // by key, as the handlers saw it
 }
 
 // poolOf creates a schema for the test, with River's tables and the results
@@ -60,40 +56,29 @@ func poolOf(t *testing.T) *pgxpool.Pool {
 	pool, err := pgxpool.New(t.Context(), url+"&search_path="+schema+"&pool_max_conns=16")
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	migrate(t, pool)
-	return pool
-}
-
-func migrate(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
 	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quiet})
 	require.NoError(t, err)
 	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
 	require.NoError(t, err)
 	// One row for each run of a handler, without a unique constraint: only the
 	// outbox prevents a second row for an operation.
-	_, err = pool.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS results (kind text NOT NULL, key text NOT NULL, error text NOT NULL, value text NOT NULL,
-		account text NOT NULL DEFAULT 'shop')`)
+	_, err = pool.Exec(t.Context(), `CREATE TABLE results (kind text NOT NULL, key text NOT NULL, error text NOT NULL, value text NOT NULL,
+		account text NOT NULL)`)
 	require.NoError(t, err)
+	return pool
 }
 
 // open starts a merchant. change may alter the configuration before the outbox
 // is created.
 func open(t *testing.T, change func(*operations.Config), opts ...mockserver.Option) *world {
 	t.Helper()
-	return openOn(t, poolOf(t), change, opts...)
-}
-
-// openOn is open with a database.
-func openOn(t *testing.T, pool *pgxpool.Pool, change func(*operations.Config), opts ...mockserver.Option) *world {
-	t.Helper()
-	w := &world{T: t, account: "shop", pool: pool}
+	w := &world{T: t, account: "shop", pool: poolOf(t)}
 	w.gw = mockserver.Run(t, append([]mockserver.Option{mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000)}, opts...)...)
 	w.key = w.gw.Key()
 	w.config = operations.Config{
-		Pool: w.pool, Logger: quiet,
+		Logger:      quiet,
 		SendTimeout: 500 * time.Millisecond, SettleAfter: time.Second,
-		MaxBackoff: 50 * time.Millisecond, SweepInterval: time.Second, HandlerTimeout: 5 * time.Second,
+		MaxBackoff: 50 * time.Millisecond, PollInterval: time.Second, HandlerTimeout: 5 * time.Second,
 	}
 	if change != nil {
 		change(&w.config)
@@ -113,13 +98,7 @@ func (w *world) beside(account string) *world {
 
 func (w *world) start() {
 	w.Helper()
-	w.rejected = make(map[string]error)
 	w.config.Client = w.client()
-	w.config.Observe = func(_ context.Context, o operations.Observation) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.events = append(w.events, o)
-	}
 	w.outbox = w.newOutbox()
 }
 
@@ -137,29 +116,21 @@ func (w *world) through(transport http.RoundTripper) {
 
 func (w *world) newOutbox() *operations.Outbox {
 	w.Helper()
-	outbox, err := operations.New(w.config)
+	outbox, err := operations.New(w.pool, w.config)
 	require.NoError(w, err)
 	require.NoError(w, outbox.Migrate(w.Context()))
-	record(w, outbox, func(r operations.TransactionResult) string { return r.Value.ID })
-	record(w, outbox, func(r operations.RefundResult) string { return fmt.Sprint(r.Value.AmountRefunded) })
-	record(w, outbox, func(r operations.TransferResult) string { return r.Value.ID })
-	record(w, outbox, func(r operations.CancelTransferResult) string { return string(r.Value.Status) })
-	record(w, outbox, func(r operations.CustomerResult) string { return r.Value.ID })
-	record(w, outbox, func(r operations.SubscriptionResult) string { return r.Value.ID })
-	record(w, outbox, func(r operations.UpdateSubscriptionResult) string { return string(r.Value.FailurePolicy) })
-	record(w, outbox, func(r operations.CancelSubscriptionResult) string { return string(r.Value.Status) })
+	record(outbox, func(r operations.TransactionResult) string { return r.Value.ID })
+	record(outbox, func(r operations.RefundResult) string { return fmt.Sprint(r.Value.AmountRefunded) })
+	record(outbox, func(r operations.TransferResult) string { return r.Value.ID })
 	return outbox
 }
 
 // record stores the result that a handler received.
-func record[O operations.Returning[R], R any](w *world, outbox *operations.Outbox, value func(operations.Result[O, R]) string) {
+func record[O operations.Returning[R], R any](outbox *operations.Outbox, value func(operations.Result[O, R]) string) {
 	operations.OnResult(outbox, func(ctx context.Context, tx pgx.Tx, r operations.Result[O, R]) error {
 		text, shown := "", ""
 		if r.Err != nil {
 			text = r.Err.Error()
-			w.mu.Lock()
-			w.rejected[r.Entry.Key] = r.Err
-			w.mu.Unlock()
 		} else {
 			shown = value(r)
 		}
@@ -259,14 +230,22 @@ func (w *world) refunded(id string) int64 {
 	return tx.RefundedAmount
 }
 
-// saw reports whether an event was observed.
-func (w *world) saw(event operations.Event) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.events {
-		if o.Event == event {
-			return true
-		}
-	}
-	return false
+func payout(ref string, amount int64) operations.CreateTransfer {
+	return operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: amount, ExternalRef: ref}
 }
+
+// payouts returns the amounts of the account's payouts at the gateway, by reference.
+func (w *world) payouts() map[string][]int64 {
+	w.Helper()
+	amounts := make(map[string][]int64)
+	for t, err := range w.client().Transfers.All(w.Context(), gateway.TransferListParams{}) {
+		require.NoError(w, err)
+		amounts[t.ExternalRef] = append(amounts[t.ExternalRef], t.Amount)
+	}
+	return amounts
+}
+
+// roundTripper is a transport that is a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

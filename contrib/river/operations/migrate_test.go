@@ -263,7 +263,7 @@ func TestExactlyOneAccountGetsTheOlderOperations(t *testing.T) {
 				config.Schema = currentSchema(w) // the same table under another name
 			}
 			config.Client = w.client(gateway.WithAccount([]string{"a", "b"}[i%2]))
-			outbox, err := operations.New(config)
+			outbox, err := operations.New(w.pool, config)
 			require.NoError(t, err)
 			wg.Go(func() {
 				<-start
@@ -331,7 +331,7 @@ func TestARoleWithoutCreateMigrates(t *testing.T) {
 	t.Cleanup(pool.Close)
 	_, err = pool.Exec(t.Context(), `CREATE TABLE mine ()`)
 	require.ErrorContains(t, err, "permission denied")
-	w.pool, w.config.Pool = pool, pool
+	w.pool = pool
 	b := w.beside("b") // migrates
 	b.work(b.outbox)
 	b.insert(payout("payout-1", 100))

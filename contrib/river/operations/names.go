@@ -10,6 +10,8 @@ import (
 // These types are those of package github.com/gateway-go/gateway/operations.
 
 type (
+	// Config is operations.Config; see [New].
+	Config = operations.Config
 	// Operation is operations.Operation.
 	Operation = operations.Operation
 	// Entry is operations.Entry.

@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/jackc/pgx/v5"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
 func TestARefundIsMadeOnceWhateverHappensToTheRequest(t *testing.T) {
@@ -43,65 +43,75 @@ func TestARefundIsMadeOnceWhateverHappensToTheRequest(t *testing.T) {
 		"states are unknown":                         mockserver.UnknownEnum(),
 		"fields are unknown":                         mockserver.ExtraField(),
 	}
+	// All are in one outbox, because each waits for SettleAfter.
+	w := open(t, onSQLite, func(c *operations.Config) { c.SendTimeout, c.SettleAfter = time.Second, 2*time.Second })
+	var mu sync.Mutex
+	injected := make(map[string]string) // faults of the next refund, by charge
+	w.through(roundTripper(func(req *http.Request) (*http.Response, error) {
+		if op, _ := gateway.OperationFromContext(req.Context()); op.Name == "transactions.refund" {
+			charge := strings.Split(req.URL.Path, "/")[3]
+			mu.Lock()
+			if fault := injected[charge]; fault != "" {
+				req.Header.Set("X-Mock-Fault", fault)
+				delete(injected, charge)
+			}
+			mu.Unlock()
+		}
+		return w.gw.Transport().RoundTrip(req)
+	}))
+	refunds := make(map[string]operations.Refund)
 	for name, fault := range faults {
 		for form, refund := range map[string]operations.Refund{"amount": {Amount: 300}, "target": {UpTo: 300}, "full": {Full: true}} {
-			t.Run(name+", "+form, func(t *testing.T) {
-				t.Parallel()
-				w := open(t, nil)
-				charge := w.paid(1000)
-				require.NoError(t, w.gw.Faults.Add(fault.On("transactions.refund").Times(1)))
-				w.work(w.outbox)
-				refund.Key, refund.TransactionID = "refund", charge.ID
-				w.insert(refund)
-				w.reaches("refund", operations.Done)
-				value, rejection := w.result("refund")
-				want := int64(300)
-				if refund.Full {
-					want = 1000
-				}
-				assert.Empty(t, rejection)
-				assert.Equal(t, fmt.Sprint(want), value)
-				assert.Equal(t, want, w.refunded(charge.ID))
-			})
+			refund.Key, refund.TransactionID = name+", "+form, w.paid(1000).ID
+			injected[refund.TransactionID], refunds[refund.Key] = fault.String(), refund
+			w.add(refund)
 		}
 	}
-}
-
-// manualRefund is a transport through which an operator refunds by hand right
-// after the outbox's request, before the outbox learns its outcome.
-type manualRefund struct {
-	next  http.RoundTripper
-	after func()
-	used  atomic.Bool
-}
-
-func (m *manualRefund) RoundTrip(req *http.Request) (*http.Response, error) {
-	op, _ := gateway.OperationFromContext(req.Context())
-	resp, err := m.next.RoundTrip(req)
-	if op.Name == "transactions.refund" && m.used.CompareAndSwap(false, true) {
-		m.after()
+	w.start(w.outbox)
+	for key, refund := range refunds {
+		w.reaches(key, operations.Done)
+		value, rejection := w.result(key)
+		want := int64(300)
+		if refund.Full {
+			want = 1000
+		}
+		assert.Empty(t, rejection, key)
+		assert.Equal(t, fmt.Sprint(want), value, key)
+		assert.Equal(t, want, w.refunded(refund.TransactionID), key)
 	}
-	return resp, err
+	assert.Empty(t, injected)
+	assert.Greater(t, w.gw.Requests.Count("transactions.refund"), len(refunds), "those that were not applied are sent again")
+}
+
+// refundByHand makes an operator refund a charge right after the outbox's first request,
+// before the outbox learns its outcome.
+func (w *world) refundByHand(charge *gateway.Transaction, amount int64) {
+	w.Helper()
+	var refunded atomic.Bool
+	w.through(roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := w.gw.Transport().RoundTrip(req)
+		if op, _ := gateway.OperationFromContext(req.Context()); op.Name == "transactions.refund" && refunded.CompareAndSwap(false, true) {
+			_, err := w.client().Transactions.Refund(context.WithoutCancel(req.Context()), charge.ID, gateway.RefundParams{Amount: amount})
+			assert.NoError(w, err)
+		}
+		return resp, err
+	}))
 }
 
 // ambiguous returns a merchant whose refund of 300 cents, applied or not, got no
 // response, while an operator refunded 450 by hand.
 func ambiguous(t *testing.T, applied bool) (*world, *gateway.Transaction) {
 	t.Helper()
-	w := open(t, nil)
+	w := open(t, onSQLite, nil)
 	charge := w.paid(1000)
-	byHand := &manualRefund{next: w.gw.Transport(), after: func() {
-		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 450})
-		assert.NoError(t, err)
-	}}
-	w.through(byHand)
+	w.refundByHand(charge, 450)
 	fault := mockserver.ResetBefore()
 	if applied {
 		fault = mockserver.LoseResponse()
 	}
 	require.NoError(t, w.gw.Faults.Add(fault.On("transactions.refund").Times(1)))
-	w.work(w.outbox)
-	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
 	return w, charge
 }
 
@@ -114,10 +124,10 @@ func TestAnAmbiguousRefundWaitsForAPerson(t *testing.T) {
 			e := w.reaches("refund", operations.Ambiguous)
 			assert.Contains(t, e.Ambiguity, "refunded_amount was 0 before this refund of 300 was sent")
 			assert.Equal(t, 1, e.Sends, "it is not sent again")
-			assert.Empty(t, w.rejected)
+			require.NoError(t, w.rejection("refund"))
 
 			// Later operations on the same transaction wait.
-			w.insert(operations.Refund{Key: "later", TransactionID: charge.ID, Amount: 1})
+			w.add(operations.Refund{Key: "later", TransactionID: charge.ID, Amount: 1})
 			before := w.refunded(charge.ID)
 			require.ErrorIs(t, w.outbox.Retry(t.Context(), e.ID), operations.ErrState)
 			require.ErrorContains(t, w.outbox.Resolve(t.Context(), e.ID, operations.Resolution{Decision: operations.Applied}), "By")
@@ -142,23 +152,19 @@ func TestAnAbandonedOperationIsReportedToItsHandler(t *testing.T) {
 	e := w.reaches("refund", operations.Ambiguous)
 	require.NoError(t, w.outbox.Resolve(t.Context(), e.ID, operations.Resolution{Decision: operations.Abandoned, By: "Rui"}))
 	w.reaches("refund", operations.Done)
-	require.ErrorIs(t, w.rejected["refund"], operations.ErrAbandoned)
+	require.ErrorIs(t, w.rejection("refund"), operations.ErrAbandoned)
 }
 
 // A manual refund smaller than ours proves that ours was not applied:
 // refunded_amount never decreases.
 func TestASmallerRefundByHandIsNotAmbiguous(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := open(t, onSQLite, nil)
 	charge := w.paid(1000)
-	byHand := &manualRefund{next: w.gw.Transport(), after: func() {
-		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 100})
-		assert.NoError(t, err)
-	}}
-	w.through(byHand)
+	w.refundByHand(charge, 100)
 	require.NoError(t, w.gw.Faults.Add(mockserver.ResetBefore().On("transactions.refund").Times(1)))
-	w.work(w.outbox)
-	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
 	w.reaches("refund", operations.Done)
 	assert.Equal(t, int64(400), w.refunded(charge.ID))
 }
@@ -166,14 +172,14 @@ func TestASmallerRefundByHandIsNotAmbiguous(t *testing.T) {
 // A replica that lags behind must not make the outbox refund twice.
 func TestOneStaleReadDoesNotRefundTwice(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := open(t, onSQLite, nil)
 	charge := w.paid(1000)
 	require.NoError(t, w.gw.Faults.Add(
 		mockserver.LoseResponse().On("transactions.refund").Times(1),
 		mockserver.StaleRead().On("transactions.get").Nth(2), // the first is the read before the refund
 	))
-	w.work(w.outbox)
-	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
 	w.reaches("refund", operations.Done)
 	assert.Equal(t, int64(300), w.refunded(charge.ID))
 	assert.Equal(t, 1, w.gw.Requests.Count("transactions.refund"))
@@ -183,29 +189,25 @@ func TestOneStaleReadDoesNotRefundTwice(t *testing.T) {
 // previous refund.
 func TestARefundIsNotComparedWithAnOutdatedState(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := open(t, onSQLite, nil)
 	charge := w.paid(1000)
-	w.work(w.outbox)
-	w.insert(operations.Refund{Key: "first", TransactionID: charge.ID, Amount: 300})
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "first", TransactionID: charge.ID, Amount: 300})
 	w.reaches("first", operations.Done)
 	require.NoError(t, w.gw.Faults.Add(mockserver.StaleRead().On("transactions.get").Times(2)))
-	w.insert(operations.RefundUpTo("second", charge.ID, 500))
+	w.add(operations.RefundUpTo("second", charge.ID, 500))
 	w.reaches("second", operations.Done)
 	assert.Equal(t, int64(500), w.refunded(charge.ID))
 }
 
 func TestWithIdempotencyKeysALostRefundNeedsNoComparison(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(c *operations.Config) { c.KeyLifetime = time.Hour }, mockserver.WithDialect(mockserver.Live))
+	w := open(t, onSQLite, func(c *operations.Config) { c.KeyLifetime = time.Hour }, mockserver.WithDialect(mockserver.Live))
 	charge := w.paid(1000)
-	byHand := &manualRefund{next: w.gw.Transport(), after: func() {
-		_, err := w.gw.Client().Transactions.Refund(context.WithoutCancel(t.Context()), charge.ID, gateway.RefundParams{Amount: 450})
-		assert.NoError(t, err)
-	}}
-	w.through(byHand)
+	w.refundByHand(charge, 450)
 	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)))
-	w.work(w.outbox)
-	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
 	e := w.reaches("refund", operations.Done)
 	assert.GreaterOrEqual(t, e.Sends, 2) // more if a request takes longer than SendTimeout
 	assert.Equal(t, int64(750), w.refunded(charge.ID))
@@ -221,11 +223,11 @@ func TestWithIdempotencyKeysALostRefundNeedsNoComparison(t *testing.T) {
 // Once the gateway may have forgotten the key, the outcome is read.
 func TestAKeyThatIsTooOldIsNotTrusted(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(c *operations.Config) { c.KeyLifetime = c.SendTimeout + time.Millisecond }, mockserver.WithDialect(mockserver.Live))
+	w := open(t, onSQLite, func(c *operations.Config) { c.KeyLifetime = c.SendTimeout + time.Millisecond }, mockserver.WithDialect(mockserver.Live))
 	charge := w.paid(1000)
 	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)))
-	w.work(w.outbox)
-	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
 	e := w.reaches("refund", operations.Done)
 	assert.Equal(t, 1, e.Sends)
 	assert.Equal(t, int64(300), w.refunded(charge.ID))
@@ -238,17 +240,17 @@ func TestACreateIsSentAgainWithItsReference(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := open(t, nil)
+			w := open(t, onSQLite, nil)
 			client := w.gw.Client()
 			customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com"})
 			require.NoError(t, err)
 			for _, op := range []string{"transactions.create", "transfers.create", "customers.create", "subscriptions.create"} {
 				require.NoError(t, w.gw.Faults.Add(fault.On(op).Times(1)))
 			}
-			w.work(w.outbox)
-			w.insert(
+			w.start(w.outbox)
+			w.add(
 				operations.CreateTransaction(order("order-1", 500)),
-				operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 900, ExternalRef: "payout-1"},
+				payout("payout-1", 900),
 				operations.CreateCustomer{Name: "Rui", Email: "rui@example.com", ExternalRef: "member-1"},
 				operations.CreateSubscription{CustomerID: customer.ID, Amount: 990, Token: "pgct_ok", Interval: gateway.IntervalMonth, IdempotencyKey: "club-1"},
 			)
@@ -269,15 +271,15 @@ func TestACreateIsSentAgainWithItsReference(t *testing.T) {
 // outbox.
 func TestACreateWhoseReferenceExistsReturnsTheExistingResource(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := open(t, onSQLite, nil)
 	first, err := w.gw.Client().Transactions.Create(t.Context(), order("order-1", 500))
 	require.NoError(t, err)
 	_, err = w.gw.Client().Transactions.Create(t.Context(), order("order-2", 501))
 	require.NoError(t, err)
 	member, err := w.gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com", ExternalRef: "member-1"})
 	require.NoError(t, err)
-	w.work(w.outbox)
-	w.insert(
+	w.start(w.outbox)
+	w.add(
 		operations.CreateTransaction(order("order-1", 500)), operations.CreateTransaction(order("order-2", 500)),
 		operations.CreateCustomer{Name: "Ana Souza", Email: "Ana@example.com", ExternalRef: "member-1"},
 	)
@@ -287,21 +289,21 @@ func TestACreateWhoseReferenceExistsReturnsTheExistingResource(t *testing.T) {
 		assert.Equal(t, id, value)
 	}
 	w.reaches("order-2", operations.Done)
-	require.ErrorIs(t, w.rejected["order-2"], gateway.ErrDuplicate, "it has another amount")
-	require.ErrorIs(t, w.rejected["order-2"], gateway.ErrConflict)
+	require.ErrorIs(t, w.rejection("order-2"), gateway.ErrDuplicate, "it has another amount")
+	require.ErrorIs(t, w.rejection("order-2"), gateway.ErrConflict)
 
 	_, err = w.gw.Client().Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana", Email: "ana@example.com", ExternalRef: "member-2"})
 	require.NoError(t, err)
-	w.insert(operations.CreateCustomer{Name: "Ana", Email: "rui@example.com", ExternalRef: "member-2"})
+	w.add(operations.CreateCustomer{Name: "Ana", Email: "rui@example.com", ExternalRef: "member-2"})
 	w.reaches("member-2", operations.Done)
-	require.ErrorIs(t, w.rejected["member-2"], gateway.ErrDuplicate, "it has another e-mail address")
+	require.ErrorIs(t, w.rejection("member-2"), gateway.ErrDuplicate, "it has another e-mail address")
 }
 
 // After a lost response a rejection of the repeat may refer to the first
 // request.
 func TestARejectedRepeatIsNotTheOutcome(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := open(t, onSQLite, nil)
 	require.NoError(t, w.gw.Faults.Add(
 		mockserver.LoseResponse().On("transactions.create").Times(1),
 		mockserver.Status(422).On("transactions.create").Times(3),
@@ -310,10 +312,10 @@ func TestARejectedRepeatIsNotTheOutcome(t *testing.T) {
 		mockserver.LoseResponse().On("customers.create").Times(1),
 		mockserver.Status(422).On("customers.create").Times(3),
 	))
-	w.work(w.outbox)
-	w.insert(
+	w.start(w.outbox)
+	w.add(
 		operations.CreateTransaction(order("order-1", 500)),
-		operations.CreateTransfer{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "b@example.com", Amount: 900, ExternalRef: "payout-1"},
+		payout("payout-1", 900),
 		operations.CreateCustomer{Name: "Ana", Email: "ana@example.com", ExternalRef: "member-1"},
 	)
 	for _, key := range []string{"order-1", "member-1"} {
@@ -323,18 +325,18 @@ func TestARejectedRepeatIsNotTheOutcome(t *testing.T) {
 		assert.Empty(t, rejection)
 	}
 	w.reaches("payout-1", operations.Done)
-	require.ErrorIs(t, w.rejected["payout-1"], gateway.ErrValidation, "neither request was applied")
+	require.ErrorIs(t, w.rejection("payout-1"), gateway.ErrValidation, "neither request was applied")
 	assert.Equal(t, 4, w.gw.Requests.Count("transfers.create"))
 }
 
 func TestAFinalRejectionGoesToTheHandler(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := open(t, onSQLite, nil)
 	charge := w.paid(1000)
 	pending, err := w.gw.Client().Transactions.Create(t.Context(), order("", 100))
 	require.NoError(t, err)
-	w.work(w.outbox)
-	w.insert(
+	w.start(w.outbox)
+	w.add(
 		operations.Refund{Key: "too much", TransactionID: charge.ID, Amount: 1001},
 		operations.Refund{Key: "not paid", TransactionID: pending.ID, Full: true},
 		operations.Refund{Key: "unknown", TransactionID: "00000000-0000-7000-8000-000000000000", Full: true},
@@ -343,9 +345,9 @@ func TestAFinalRejectionGoesToTheHandler(t *testing.T) {
 		w.reaches(key, operations.Done)
 		_, rejection := w.result(key)
 		assert.NotEmpty(t, rejection)
-		require.ErrorIs(t, w.rejected[key], kind)
+		require.ErrorIs(t, w.rejection(key), kind)
 		var r *operations.RejectedError
-		require.ErrorAs(t, w.rejected[key], &r)
+		require.ErrorAs(t, w.rejection(key), &r)
 		assert.NotZero(t, r.StatusCode)
 	}
 	assert.Equal(t, int64(0), w.refunded(charge.ID))
@@ -355,14 +357,11 @@ func TestAFinalRejectionGoesToTheHandler(t *testing.T) {
 // called again.
 func TestAHandlerThatFailsRunsAgain(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(c *operations.Config) { c.HandlerAttempts = 3 })
+	w := open(t, onSQLite, func(c *operations.Config) { c.HandlerAttempts = 3 })
 	charge := w.paid(1000)
 	var runs atomic.Int32
 	healthy := make(chan struct{})
-	operations.OnResult(w.outbox, func(ctx context.Context, tx pgx.Tx, r operations.RefundResult) error {
-		if _, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, '', $3)`, r.Entry.Kind, r.Entry.Key, fmt.Sprint(r.Value.AmountRefunded)); err != nil {
-			return err
-		}
+	w.outbox.handle(func(*operations.Entry, error) error {
 		select {
 		case <-healthy:
 			return nil
@@ -373,8 +372,8 @@ func TestAHandlerThatFailsRunsAgain(t *testing.T) {
 		}
 		return errors.New("the ledger is closed")
 	})
-	w.work(w.outbox)
-	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
 	e := w.reaches("refund", operations.Dead)
 	assert.Equal(t, int32(3), runs.Load())
 	assert.Contains(t, e.LastError, "the ledger is closed")
@@ -388,12 +387,12 @@ func TestAHandlerThatFailsRunsAgain(t *testing.T) {
 
 func TestRetriesContinueThroughAnOutage(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
+	w := open(t, onSQLite, nil)
 	charge := w.paid(1000)
 	w.gw.Down()
-	w.work(w.outbox)
-	w.insert(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300}, operations.CreateTransaction(order("order-1", 500)))
-	require.Eventually(t, func() bool { return w.saw(operations.EventRetry) }, time.Minute, 10*time.Millisecond)
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300}, operations.CreateTransaction(order("order-1", 500)))
+	w.saw(operations.EventRetry)
 	w.gw.Up()
 	w.reaches("refund", operations.Done)
 	w.reaches("order-1", operations.Done)
@@ -404,20 +403,31 @@ func TestRetriesContinueThroughAnOutage(t *testing.T) {
 // second one is in flight. They must not wait for each other.
 func TestOperationsThatAreCommittedOutOfOrderDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
-	w := open(t, func(c *operations.Config) { c.SettleAfter = 2 * time.Second })
-	charge := w.paid(1000)
-	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)))
-	w.work(w.outbox)
-	slow, err := w.pool.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = w.outbox.InsertTx(t.Context(), slow, operations.Refund{Key: "first", TransactionID: charge.ID, Amount: 100})
-	require.NoError(t, err)
-	w.insert(operations.Refund{Key: "second", TransactionID: charge.ID, Amount: 200})
-	w.reaches("second", operations.Sent)
-	require.NoError(t, slow.Commit(t.Context()))
-	w.reaches("second", operations.Done)
-	w.reaches("first", operations.Done)
-	assert.Equal(t, int64(300), w.refunded(charge.ID))
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, func(c *operations.Config) { c.SettleAfter = 2 * time.Second })
+		charge := w.paid(1000)
+		require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)))
+		w.start(w.outbox)
+		inserted, commit := make(chan struct{}), make(chan struct{})
+		slow := make(chan error, 1)
+		go func() {
+			_, err := w.outbox.insert(t.Context(), []operations.Operation{operations.Refund{Key: "first", TransactionID: charge.ID, Amount: 100}}, func() error {
+				close(inserted)
+				<-commit
+				return nil
+			})
+			slow <- err
+		}()
+		<-inserted
+		w.add(operations.Refund{Key: "second", TransactionID: charge.ID, Amount: 200})
+		w.reaches("second", operations.Sent)
+		close(commit)
+		require.NoError(t, <-slow)
+		w.reaches("second", operations.Done)
+		w.reaches("first", operations.Done)
+		assert.Equal(t, int64(300), w.refunded(charge.ID))
+	}, onRiver, onPostgres) // SQLite has one writer at a time
 }
 
 // garbler adds to each response a field whose value contains an invalid byte,
@@ -439,18 +449,22 @@ func (g garbler) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func TestAnInvalidCharacterInAResponseDoesNotHideACharge(t *testing.T) {
 	t.Parallel()
-	w := open(t, nil)
-	w.through(garbler{w.gw.Transport()})
-	var failed atomic.Bool
-	operations.OnResult(w.outbox, func(ctx context.Context, tx pgx.Tx, r operations.TransactionResult) error {
-		if failed.CompareAndSwap(false, true) {
-			return errors.New("the result must be stored for a second run")
-		}
-		_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, '', $3)`, r.Entry.Kind, r.Entry.Key, r.Value.ID)
-		return err
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, nil)
+		w.through(garbler{w.gw.Transport()})
+		var failed atomic.Bool
+		w.outbox.handle(func(*operations.Entry, error) error {
+			if failed.CompareAndSwap(false, true) {
+				return errors.New("the result must be stored for a second run")
+			}
+			return nil
+		})
+		w.start(w.outbox)
+		w.add(operations.CreateTransaction(order("order-1", 500)))
+		w.reaches("order-1", operations.Done)
+		value, _ := w.result("order-1")
+		assert.NotEmpty(t, value)
+		assert.Equal(t, 1, w.gw.Requests.Count("transactions.create"))
 	})
-	w.work(w.outbox)
-	w.insert(operations.CreateTransaction(order("order-1", 500)))
-	w.reaches("order-1", operations.Done)
-	assert.Equal(t, 1, w.gw.Requests.Count("transactions.create"))
 }

@@ -3,23 +3,23 @@ package operations_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/jackc/pgx/v5"
+	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/operations"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 
 const (
@@ -117,24 +117,16 @@ func TestNothingShowsPersonalData(t *testing.T) {
 	} {
 		assertShownPrivately(t, result)
 	}
-	client := namedClient(t, "shop")
-	outbox, err := operations.New(operations.Config{Pool: unconnected(t), Client: client, Logger: quiet})
+	client, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_x"), gateway.WithAccount("shop"))
 	require.NoError(t, err)
-	for _, shown := range []string{fmt.Sprintf("%+v", outbox), fmt.Sprintf("%#v", *client)} {
-		assert.NotContains(t, shown, "sk_test_x")
+	db := new(sql.DB) // nothing opens it
+	outbox, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Logger: quiet})
+	require.NoError(t, err)
+	river, err := riveroperations.New(new(pgxpool.Pool), operations.Config{Client: client, Logger: quiet})
+	require.NoError(t, err)
+	for _, shown := range []any{outbox, river, *client} {
+		assert.NotContains(t, fmt.Sprintf("%+v %#v", shown, shown), "sk_test_x")
 	}
-}
-
-// syncBuffer is a log that several goroutines write.
-type syncBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
 }
 
 // echo is a gateway that fails with the request in its error, and with characters
@@ -164,8 +156,13 @@ func (e *echo) RoundTrip(req *http.Request) (*http.Response, error) {
 // the logs nor the observer, no job stays running, and every operation ends.
 func TestErrorsAreStoredCleanly(t *testing.T) {
 	t.Parallel()
-	logs := &syncBuffer{}
-	w := open(t, func(c *operations.Config) {
+	each(t, testErrorsAreStoredCleanly, onRiver, onSQLite)
+}
+
+func testErrorsAreStoredCleanly(t *testing.T, e engine) {
+	t.Helper()
+	logs := &logBuffer{}
+	w := open(t, e, func(c *operations.Config) {
 		c.Logger, c.SettleAfter = slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})), time.Second
 		c.HandlerTimeout = 2 * time.Second // the lease after a panic
 	})
@@ -192,16 +189,16 @@ func TestErrorsAreStoredCleanly(t *testing.T) {
 		w.events = append(w.events, o)
 	}
 	w.outbox = w.newOutbox()
-	operations.OnResult(w.outbox, func(context.Context, pgx.Tx, operations.RefundResult) error {
-		if failures.Add(1) <= 2 {
+	w.outbox.handle(func(entry *operations.Entry, _ error) error {
+		if entry.Kind == "transactions.refund" && failures.Add(1) <= 2 {
 			return errors.New(bad)
 		}
 		return nil
 	})
-	w.work(w.outbox)
+	w.start(w.outbox)
 	ops := privateOperations(customer.ID, charge.ID, transfer.ID, sub.ID)
-	w.insert(ops...)
-	require.Eventually(t, func() bool { return w.saw(operations.EventUnknown) }, time.Minute, 10*time.Millisecond)
+	w.add(ops...)
+	w.saw(operations.EventUnknown)
 	for _, key := range privateKeys {
 		require.Eventually(t, func() bool {
 			list, err := w.outbox.List(t.Context(), operations.Query{Key: key})
@@ -215,22 +212,35 @@ func TestErrorsAreStoredCleanly(t *testing.T) {
 	}
 	assert.Positive(t, panics.Load())
 	assert.Equal(t, int32(3), failures.Load())
+	if e == onRiver {
+		w.checkJobs(len(ops))
+	}
+	rows, err := w.db.QueryContext(t.Context(), `SELECT CAST(progress AS text) FROM gateway_operations`)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
+	for rows.Next() {
+		var stored string
+		require.NoError(t, rows.Scan(&stored))
+		assertPrivate(t, stored, "the stored errors")
+	}
+	require.NoError(t, rows.Err())
+	assertPrivate(t, logs.text(), "the log")
+	assert.Contains(t, logs.text(), "handler_failed")
+}
+
+// checkJobs checks that River's jobs ended, and that their errors are clean.
+func (w *world) checkJobs(least int) {
+	w.Helper()
 	var jobs, running, failed int
-	var stored, errors string
-	require.Eventually(t, func() bool {
-		require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE state = 'running' AND attempted_at < now() - interval '3 seconds'),
+	var texts string
+	require.Eventually(w, func() bool {
+		require.NoError(w, w.pool.QueryRow(w.Context(), `SELECT count(*), count(*) FILTER (WHERE state = 'running' AND attempted_at < now() - interval '3 seconds'),
 			count(*) FILTER (WHERE cardinality(errors) > 0), string_agg(args::text || metadata::text || COALESCE(errors::text, ''), E'\n') FROM river_job`).
-			Scan(&jobs, &running, &failed, &errors))
+			Scan(&jobs, &running, &failed, &texts))
 		return running == 0
 	}, time.Minute, 100*time.Millisecond, "jobs must not stay running")
-	assert.GreaterOrEqual(t, jobs, len(ops))
-	assert.Positive(t, failed, "the panic is an error of its job")
-	assert.Contains(t, errors, "broken")
-	assertPrivate(t, errors, "River's jobs")
-	require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT string_agg(progress::text, E'\n') FROM gateway_operations`).Scan(&stored))
-	assertPrivate(t, stored, "the stored errors")
-	logs.mu.Lock()
-	defer logs.mu.Unlock()
-	assertPrivate(t, logs.String(), "the log")
-	assert.Contains(t, logs.String(), "handler_failed")
+	assert.GreaterOrEqual(w, jobs, least)
+	assert.Positive(w, failed, "the panic is an error of its job")
+	assert.Contains(w, texts, "broken")
+	assertPrivate(w.T, texts, "River's jobs")
 }
