@@ -182,8 +182,12 @@ func (c *Config) set() error {
 		name  string
 		value int64
 	}{
-		{"CompareEvery", int64(c.CompareEvery)}, {"CompareFor", int64(c.CompareFor)}, {"CallbackTimeout", int64(c.CallbackTimeout)}, {"Lease", int64(c.Lease)},
-		{"Workers", int64(c.Workers)}, {"PollInterval", int64(c.PollInterval)},
+		{"CompareEvery", int64(c.CompareEvery)},
+		{"CompareFor", int64(c.CompareFor)},
+		{"CallbackTimeout", int64(c.CallbackTimeout)},
+		{"Lease", int64(c.Lease)},
+		{"Workers", int64(c.Workers)},
+		{"PollInterval", int64(c.PollInterval)},
 	} {
 		if is.value < 0 {
 			return fmt.Errorf("merchant: Config.%s must not be negative", is.name)

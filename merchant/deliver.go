@@ -109,7 +109,7 @@ func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
 	f := &delivery{seq: seq}
-	err := m.guarded(func() (err error) {
+	err := m.guarded(ctx, func() (err error) {
 		changed, err = m.tryDelivery(ctx, f)
 		return err
 	})
@@ -132,10 +132,10 @@ func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
 }
 
 // guarded turns a panic into an error.
-func (m *Merchant) guarded(run func() error) (err error) {
+func (m *Merchant) guarded(ctx context.Context, run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			m.cfg.Logger.Error("merchant: a callback panicked", slog.String("stack", string(debug.Stack())))
+			m.cfg.Logger.ErrorContext(ctx, "merchant: a callback panicked", slog.String("stack", string(debug.Stack())))
 			err = errors.New("panic in a callback, see the log")
 		}
 	}()

@@ -84,7 +84,7 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 		if err := m.recognize(ctx, a); err != nil {
 			return nil, opening(err)
 		}
-		if err := m.receive(a, events); err != nil {
+		if err := m.receive(a, events); err != nil { //nolint:contextcheck // the receiver outlives the call
 			return nil, err
 		}
 	}
@@ -172,7 +172,7 @@ func (m *Merchant) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	failed := make(chan error, len(m.accounts))
 	for _, a := range m.accounts {
-		a.receiver.Start()
+		a.receiver.Start() //nolint:contextcheck // Shutdown ends it
 		running.Go(func() {
 			if err := a.outbox.Run(ctx); err != nil {
 				failed <- err
@@ -206,7 +206,7 @@ func (m *Merchant) shutDown(ctx context.Context, a *account) {
 
 // fail logs a failure that is repeated later.
 func (m *Merchant) fail(ctx context.Context, what string, err error, attrs ...slog.Attr) {
-	m.cfg.Logger.LogAttrs(ctx, slog.LevelError, "merchant: "+what, append(attrs, slog.String("error", err.Error()))...)
+	m.cfg.Logger.LogAttrs(ctx, slog.LevelError, "merchant: failed, and will be repeated", append(attrs, slog.String("what", what), slog.String("error", err.Error()))...)
 }
 
 // wake makes the loop of callbacks look for facts. The transaction that stored one may
