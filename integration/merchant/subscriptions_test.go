@@ -260,6 +260,11 @@ func TestAChargebackAfterTheEndIsFound(t *testing.T) {
 		require.NoError(w, err)
 		w.pass(month)
 		w.reaches("C2", "started started 2990", "ended ended 0")
+		w.handled()
+		w.eventually("the subscription is not compared any more", func() (ended bool) {
+			require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT check_at IS NULL FROM gateway_subscriptions`).Scan(&ended))
+			return ended
+		})
 		w.gw.Webhooks.Hold()
 		require.NoError(w, w.gw.Transactions.Chargeback(s.Charges[0].ID))
 		w.reaches("C2", "started started 2990", "ended ended 0", "charged_back charged_back 2990")
@@ -357,14 +362,7 @@ func TestMissedRenewalsAreFound(t *testing.T) {
 		before := w.calls("N1")
 		w.settles("N1")
 		require.NoError(w, w.gw.Webhooks.Release())
-		require.NoError(w, w.gw.Wait(w.Context()))
-		dialect := map[operations.Dialect]sqlstore.Dialect{operations.DialectSQLite: sqlstore.SQLite, operations.DialectPostgres: sqlstore.Postgres}[w.dialect]
-		events := sqlstore.New(w.db, dialect).For(w.cfg.Accounts[0].Client.Account())
-		w.eventually("the late webhooks are handled", func() bool {
-			n, err := events.Counts(w.Context())
-			require.NoError(w, err)
-			return n.Waiting+n.Claimed == 0
-		})
+		w.handled()
 		assert.Equal(w, before, w.calls("N1"))
 		w.settles("N1")
 	})
@@ -397,6 +395,24 @@ func TestAnOldReadingOfASubscriptionIsRepeated(t *testing.T) {
 		w.pass(month)
 		w.reaches("N3", "started started 2990", "renewed renewed 2990")
 		w.settles("N3")
+	})
+}
+
+// A charge is not found, but the subscription shows that it was paid: the period counts, and
+// the money follows.
+func TestAChargeThatIsNotFoundDoesNotHideItsPeriod(t *testing.T) {
+	each(t, func(w *world) {
+		w.cfg.CompareEvery = 100 * time.Millisecond
+		w.members().open()
+		require.NoError(w, w.gw.Faults.Add(mockserver.Status(404).On("transactions.get").Times(1)))
+		s := w.subscribe(w.member("N4", "pgct_ok_1"))
+		require.Len(w, s.Charges, 1)
+		assert.Equal(w, merchant.New, s.Charges[0].State)
+		assert.False(w, s.PaidUntil.IsZero())
+		w.start()
+		w.reads("N4", "the money is booked", func(s *merchant.Subscription) bool { return s.Order.Paid == 2990 })
+		w.eventually("the period is reported", func() bool { return len(w.calls("N4")) == 1 })
+		w.settles("N4")
 	})
 }
 
@@ -714,4 +730,17 @@ func (w *world) driver() operations.Driver[*sql.Tx] {
 		return operations.SQLite(w.db)
 	}
 	return operations.Postgres(w.db)
+}
+
+// handled waits until all webhooks have been handled.
+func (w *world) handled() {
+	w.Helper()
+	require.NoError(w, w.gw.Wait(w.Context()))
+	dialect := map[operations.Dialect]sqlstore.Dialect{operations.DialectSQLite: sqlstore.SQLite, operations.DialectPostgres: sqlstore.Postgres}[w.dialect]
+	events := sqlstore.New(w.db, dialect).For(w.cfg.Accounts[0].Client.Account())
+	w.eventually("the webhooks are handled", func() bool {
+		n, err := events.Counts(w.Context())
+		require.NoError(w, err)
+		return n.Waiting+n.Claimed == 0
+	})
 }
