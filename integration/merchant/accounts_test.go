@@ -52,6 +52,7 @@ func (w *world) facts(account string) (n int) {
 
 // An order is charged on both accounts, and both charges are paid.
 func TestAnOrderThatIsPaidOnTwoAccountsShipsOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.two().start()
 		order := w.order("A1")
@@ -83,6 +84,7 @@ func TestAnOrderThatIsPaidOnTwoAccountsShipsOnce(t *testing.T) {
 // A webhook is configured with the URL or the secret of the other account: nothing is
 // booked, and someone is told.
 func TestAWebhookOfAnotherAccountBooksNothing(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.two()
 		other := w.gw.Account("sk_test_other")
@@ -117,6 +119,7 @@ func TestAWebhookOfAnotherAccountBooksNothing(t *testing.T) {
 
 // An account has the credential of the other one, at the same base URL.
 func TestACredentialOfAnotherAccountIsRefused(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.two()
 		c := w.charge(on("shop", pix(w.order("C1"), 700)))
@@ -142,6 +145,7 @@ func TestACredentialOfAnotherAccountIsRefused(t *testing.T) {
 
 // What was opened with one name, address and prefix is not opened with others.
 func TestAnAccountKeepsItsNameAddressAndPrefix(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		elsewhere, err := gateway.New("https://sandbox.gateway.example", gateway.BearerToken("sk_test_x"))
@@ -184,6 +188,7 @@ func TestAnAccountKeepsItsNameAddressAndPrefix(t *testing.T) {
 // A process that serves only one of the accounts leaves the records of the other one
 // alone, and says so.
 func TestAProcessWithoutTheAccountLeavesItsRecords(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.two()
 		order := w.order("E1")

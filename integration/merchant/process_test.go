@@ -136,8 +136,9 @@ func (s *shop) charge(r *http.Request) error {
 		p = card(p.Order, amount)
 	}
 	if r.FormValue("later") != "" { // Run sends it
-		return s.inTx(r.Context(), func(tx *sql.Tx) error {
-			_, err := s.m.ChargeTx(r.Context(), tx, p)
+		ctx := r.Context()
+		return s.inTx(ctx, func(tx *sql.Tx) error {
+			_, err := s.m.ChargeTx(ctx, tx, p)
 			return err
 		})
 	}
@@ -155,7 +156,8 @@ func (s *shop) refund(r *http.Request) error {
 }
 
 func (s *shop) close(r *http.Request) error {
-	return s.inTx(r.Context(), func(tx *sql.Tx) error { return s.m.CloseOrderTx(r.Context(), tx, r.FormValue("order")) })
+	ctx, order := r.Context(), r.FormValue("order")
+	return s.inTx(ctx, func(tx *sql.Tx) error { return s.m.CloseOrderTx(ctx, tx, order) })
 }
 
 // callbacks are those of a shop: each logs its call, and may fail after that.

@@ -85,7 +85,7 @@ func (w *world) waits(tx *sql.Tx, ended chan error) {
 		return
 	}
 	var pid int
-	assert.NoError(w, tx.QueryRowContext(w.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
+	require.NoError(w, tx.QueryRowContext(w.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
 	for deadline := time.Now().Add(10 * time.Second); len(ended) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		var n int
 		err := w.db.QueryRowContext(w.Context(), `SELECT COUNT(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`, pid).Scan(&n)
@@ -134,6 +134,7 @@ func (w *world) pays(c *merchant.Charge) {
 }
 
 func TestTwoChargesAtOnceMakeOne(t *testing.T) {
+	t.Parallel()
 	atLevels(t, func(w *world, level sql.IsolationLevel) {
 		other, db := w.process(), w.connect()
 		for _, again := range []bool{false, true} { // the second attempt follows one that failed
@@ -173,6 +174,7 @@ func TestTwoChargesAtOnceMakeOne(t *testing.T) {
 }
 
 func TestARefundIsStoredOnceAndWithinWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	atLevels(t, func(w *world, level sql.IsolationLevel) {
 		other, db := w.process(), w.connect()
 		order := fmt.Sprint("R", int(level))
@@ -210,6 +212,7 @@ func TestARefundIsStoredOnceAndWithinWhatIsLeft(t *testing.T) {
 
 // The same refund ID for two orders.
 func TestARefundIDBelongsToOneOrder(t *testing.T) {
+	t.Parallel()
 	atLevels(t, func(w *world, level sql.IsolationLevel) {
 		other, db := w.process(), w.connect()
 		var ids []string
@@ -238,6 +241,7 @@ func TestARefundIDBelongsToOneOrder(t *testing.T) {
 
 // Two processes book the payments of two charges of an order at the same time.
 func TestTwoPaymentsAtOnceShipOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		w.gw.Webhooks.Hold()
@@ -271,6 +275,7 @@ func TestTwoPaymentsAtOnceShipOnce(t *testing.T) {
 
 // An order is closed while its payment is booked: it is shipped if the payment came first.
 func TestAnOrderIsClosedWhileItIsPaid(t *testing.T) {
+	t.Parallel()
 	atLevels(t, func(w *world, level sql.IsolationLevel) {
 		other, db := w.process(), w.connect()
 		closing := func(order string) func(tx *sql.Tx) error {
@@ -310,6 +315,7 @@ func TestAnOrderIsClosedWhileItIsPaid(t *testing.T) {
 
 // A charge that waits to be sent is withdrawn with its order, or sent: never both.
 func TestAnOrderIsClosedWhileItsChargeIsSent(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		other := w.process()
@@ -340,6 +346,7 @@ func TestAnOrderIsClosedWhileItsChargeIsSent(t *testing.T) {
 
 // A charge that is refused stores nothing, even if the shop commits.
 func TestAChargeThatIsRefusedChangesNothing(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		order := "N1"
@@ -365,6 +372,7 @@ func TestAChargeThatIsRefusedChangesNothing(t *testing.T) {
 // became of another refund: what it saw is stored as a whole, so the next reading is
 // booked.
 func TestARefundThatIsRefusedLeavesConsistentRecords(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		w.gw.Webhooks.Hold()
@@ -398,6 +406,7 @@ func TestARefundThatIsRefusedLeavesConsistentRecords(t *testing.T) {
 
 // A callback that panics again and again is repeated less and less often.
 func TestAPanicIsRepeatedLessAndLessOften(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.On.Paid = func(context.Context, *sql.Tx, *merchant.Charge) error { panic("a bug in a callback") }
 		w.open()
@@ -436,6 +445,7 @@ func (l *logs) text() string {
 // A callback refunds, while other processes book what the gateway shows of the same
 // order.
 func TestACallbackRefundsWhileItsOrderIsBooked(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		log := &logs{}
 		w.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))

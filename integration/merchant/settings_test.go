@@ -166,6 +166,7 @@ var polled = []string{"gateway_facts", "gateway_charges", "gateway_operations"}
 
 // A process that has nothing to do reads only indexes, however long the tables are.
 func TestAnIdleProcessReadsIndexes(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.open()
 		order := w.order("I1")

@@ -239,9 +239,7 @@ func (s *shopStorm) transaction(order string, attempt int) (id string) {
 // list returns the gateway's transactions.
 func (s *shopStorm) list() (list []gateway.TransactionSummary) {
 	for tx, err := range s.client.Transactions.All(s.Context(), gateway.TransactionListParams{}, unharmed) {
-		if !assert.NoError(s, err) {
-			break
-		}
+		require.NoError(s, err)
 		list = append(list, *tx)
 	}
 	return list

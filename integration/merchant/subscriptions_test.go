@@ -260,7 +260,7 @@ func TestAChargebackAfterTheEndIsFound(t *testing.T) {
 		require.NoError(w, err)
 		w.pass(month)
 		w.reaches("C2", "started started 2990", "ended ended 0")
-		w.handled()
+		w.handledAll()
 		w.eventually("the subscription is not compared any more", func() (ended bool) {
 			require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT check_at IS NULL FROM gateway_subscriptions`).Scan(&ended))
 			return ended
@@ -321,8 +321,10 @@ func TestAPixAutomaticoIsAuthorized(t *testing.T) {
 }
 
 func TestTheChallengeOfASubscriptionIsShown(t *testing.T) {
+	t.Parallel()
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
 		t.Run(fmt.Sprint(dialect), func(t *testing.T) {
+			t.Parallel()
 			each(t, func(w *world) {
 				w.members().open().start()
 				s := w.subscribe(w.member("X1", "pgct_3ds_1"))
@@ -362,7 +364,7 @@ func TestMissedRenewalsAreFound(t *testing.T) {
 		before := w.calls("N1")
 		w.settles("N1")
 		require.NoError(w, w.gw.Webhooks.Release())
-		w.handled()
+		w.handledAll()
 		assert.Equal(w, before, w.calls("N1"))
 		w.settles("N1")
 	})
@@ -401,6 +403,7 @@ func TestAnOldReadingOfASubscriptionIsRepeated(t *testing.T) {
 // A charge is not found, but the subscription shows that it was paid: the period counts, and
 // the money follows.
 func TestAChargeThatIsNotFoundDoesNotHideItsPeriod(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.CompareEvery = 100 * time.Millisecond
 		w.members().open()
@@ -417,8 +420,10 @@ func TestAChargeThatIsNotFoundDoesNotHideItsPeriod(t *testing.T) {
 }
 
 func TestLostResponsesMakeOneSubscription(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []string{"customers.create", "subscriptions.create"} {
 		t.Run(lost, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(w *world) {
 				w.members().open()
 				require.NoError(w, w.gw.Faults.Add(mockserver.LoseResponse().On(lost).Times(1)))
@@ -594,6 +599,7 @@ func TestTheChargeOfASubscriptionIsRefunded(t *testing.T) {
 }
 
 func TestSendOfAChargeThatTheGatewayMadeSendsNothing(t *testing.T) {
+	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open()
 		s := w.subscribe(w.member("F2", "pgct_ok_1"))
@@ -732,8 +738,8 @@ func (w *world) driver() operations.Driver[*sql.Tx] {
 	return operations.Postgres(w.db)
 }
 
-// handled waits until all webhooks have been handled.
-func (w *world) handled() {
+// handledAll waits until all webhooks have been handled.
+func (w *world) handledAll() {
 	w.Helper()
 	require.NoError(w, w.gw.Wait(w.Context()))
 	dialect := map[operations.Dialect]sqlstore.Dialect{operations.DialectSQLite: sqlstore.SQLite, operations.DialectPostgres: sqlstore.Postgres}[w.dialect]

@@ -189,8 +189,10 @@ func TestTheStoryOfAnOrder(t *testing.T) {
 
 // A refund of an amount is in doubt, and someone else refunds too.
 func TestAnAmbiguousRefundWaitsForAPerson(t *testing.T) {
+	t.Parallel()
 	for _, decision := range []merchant.Decision{merchant.Applied, merchant.SendAgain, merchant.Abandon} {
 		t.Run(string(decision), func(t *testing.T) {
+			t.Parallel()
 			each(t, func(w *world) {
 				w.cfg.SendTimeout, w.cfg.SettleAfter = 2*time.Second, 4*time.Second
 				w.reports().open()
@@ -234,8 +236,10 @@ func TestAnAmbiguousRefundWaitsForAPerson(t *testing.T) {
 }
 
 func TestAnAmbiguousChargeWaitsForAPerson(t *testing.T) {
+	t.Parallel()
 	for _, decision := range []merchant.Decision{merchant.Applied, merchant.SendAgain, merchant.Abandon} {
 		t.Run(string(decision), func(t *testing.T) {
+			t.Parallel()
 			each(t, func(w *world) {
 				w.cfg.SendTimeout, w.cfg.SettleAfter = 2*time.Second, 4*time.Second
 				w.open()
