@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -23,7 +24,7 @@ func (s *Shop) exam(next http.Handler) http.Handler {
 		if in.Buyer.Document != nil {
 			document = in.Buyer.Document.Number
 		}
-		if _, err := s.db.ExecContext(ctx, `INSERT INTO orders (id, product, amount, name, email, cpf) VALUES (?, 'Book', ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		if _, err := s.db.ExecContext(ctx, `INSERT INTO orders VALUES (?, 'Book', ?, ?, ?, ?, 'new', 0) ON CONFLICT DO NOTHING`,
 			in.ID, in.Amount, in.Buyer.Name, in.Buyer.Email, document); err != nil {
 			return 0, nil, err
 		}
@@ -31,9 +32,7 @@ func (s *Shop) exam(next http.Handler) http.Handler {
 		if err != nil {
 			return 0, nil, err
 		}
-		return map[merchant.State]int{
-			merchant.New: http.StatusAccepted, merchant.Unknown: http.StatusAccepted, merchant.Ambiguous: http.StatusAccepted, merchant.Failed: http.StatusPaymentRequired,
-		}[c.State], nil, nil
+		return placed(c.State), nil, nil
 	}))
 	mux.HandleFunc("GET /exam/orders/{id}", hook(func(ctx context.Context, id string, _ struct{}) (int, any, error) {
 		o, err := s.Order(ctx, id)
@@ -55,6 +54,44 @@ func (s *Shop) exam(next http.Handler) http.Handler {
 			return http.StatusOK, nil, nil
 		}
 		return http.StatusAccepted, nil, nil
+	}))
+	mux.HandleFunc("POST /exam/subscriptions", hook(func(ctx context.Context, _ string, in examSubscription) (int, any, error) {
+		who := gateway.CustomerParams{Name: in.Buyer.Name, Email: in.Buyer.Email, Phone: "11987654321"}
+		m, err := s.join(ctx, in.ID, who, in.Amount, in.Token)
+		if err != nil {
+			return 0, nil, err
+		}
+		return placed(m.State), nil, nil
+	}))
+	mux.HandleFunc("GET /exam/subscriptions/{id}", hook(func(ctx context.Context, id string, _ struct{}) (int, any, error) {
+		m, err := s.Subscription(ctx, id)
+		if errors.Is(err, merchant.ErrNotFound) {
+			return http.StatusNotFound, nil, nil
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		periods := int64(0)
+		err = s.db.QueryRowContext(ctx, `SELECT periods FROM members WHERE id = ?`, id).Scan(&periods)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return 0, nil, err
+		}
+		return http.StatusOK, map[string]any{"id": id, "status": string(m.State), "paid": m.Order.Paid, "periods": periods}, nil
+	}))
+	mux.HandleFunc("POST /exam/payouts", hook(func(ctx context.Context, _ string, in examPayout) (int, any, error) {
+		p, err := s.payBill(ctx, in.ID, in.Key, in.Amount)
+		if err != nil {
+			return 0, nil, err
+		}
+		return placed(p.State), nil, nil
+	}))
+	mux.HandleFunc("GET /exam/payouts/{id}", hook(func(ctx context.Context, id string, _ struct{}) (int, any, error) {
+		state, paid := "pending", int64(0)
+		err := s.db.QueryRowContext(ctx, `SELECT state, paid FROM bills WHERE id = ?`, id).Scan(&state, &paid)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return 0, nil, err
+		}
+		return http.StatusOK, map[string]any{"id": id, "status": state, "paid": paid}, nil
 	}))
 	mux.HandleFunc("POST /exam/tick", hook(func(ctx context.Context, _ string, _ struct{}) (int, any, error) {
 		_ = s.Reconcile(ctx) // what can't be read is compared at the next tick
@@ -84,6 +121,30 @@ type examReport struct {
 	Refunded    int64  `json:"refunded"`
 	ChargedBack int64  `json:"charged_back"`
 	Shipped     int    `json:"shipped"`
+}
+
+type examSubscription struct {
+	ID     string              `json:"id"`
+	Amount int64               `json:"amount"`
+	Buyer  gateway.BuyerParams `json:"buyer"`
+	Token  gateway.CardToken   `json:"card_token"`
+}
+
+type examPayout struct {
+	ID     string         `json:"id"`
+	Amount int64          `json:"amount"`
+	Key    gateway.PixKey `json:"pix_key"`
+}
+
+// placed is what the buyer or the operator is told.
+func placed(state merchant.State) int {
+	switch state {
+	case merchant.New, merchant.Unknown, merchant.Ambiguous:
+		return http.StatusAccepted
+	case merchant.Failed, merchant.Rejected, merchant.Withdrawn:
+		return http.StatusPaymentRequired
+	}
+	return http.StatusCreated
 }
 
 // status returns the state of an order as the exam calls it.

@@ -13,10 +13,11 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-const schema = `CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, product TEXT NOT NULL, amount INTEGER NOT NULL,
-	name TEXT NOT NULL, email TEXT NOT NULL, cpf TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'new', ships INTEGER NOT NULL DEFAULT 0)`
+const schema = `CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, product TEXT, amount INTEGER, name TEXT, email TEXT, cpf TEXT, state TEXT, ships INTEGER);
+CREATE TABLE IF NOT EXISTS sales (charge TEXT PRIMARY KEY, link TEXT, amount INTEGER, email TEXT); CREATE TABLE IF NOT EXISTS bills (id TEXT PRIMARY KEY, state TEXT, paid INTEGER);
+CREATE TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY, state TEXT, paid_until INTEGER, failed INTEGER, periods INTEGER NOT NULL DEFAULT 0)`
 
-// Shop sells by Pix and by card.
+// Shop sells by Pix and by card, has members, sells by link and pays suppliers.
 type Shop struct {
 	*merchant.Merchant
 
@@ -28,42 +29,53 @@ func Open(ctx context.Context, db *sql.DB, client *gateway.Client, secret gatewa
 	if _, err := db.ExecContext(ctx, schema); err != nil {
 		return nil, err
 	}
-	cfg.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: secret}}}}
-	cfg.On = merchant.Callbacks{Paid: paid, PaidAgain: merchant.RefundAgain, Refunded: refunded, Disputed: disputed}
+	cfg.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: secret}}, Links: true}}
+	cfg.On = merchant.Callbacks{Paid: paid, PaidAgain: merchant.RefundAgain, Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut}
 	m, err := merchant.Open(ctx, db, cfg)
 	return &Shop{Merchant: m, db: db}, err
 }
 
-// paid and the next two are called once for each fact, and commit together with it.
+// paid and the next four are called once for each fact, and commit together with it.
 func paid(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
-	if c.Left() < c.Requested {
+	switch {
+	case c.Left() < c.Requested:
 		return nil // refunded or disputed since
+	case c.Origin == merchant.FromLink:
+		return merchant.One(tx.ExecContext(ctx, `INSERT INTO sales VALUES (?, ?, ?, ?)`, c.ID, c.Link, c.Paid, c.Buyer.Email))
 	}
 	return merchant.One(tx.ExecContext(ctx, `UPDATE orders SET state = 'paid', ships = ships + 1 WHERE id = ?`, c.Order))
 }
 
 func refunded(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
-	if r.Order.Left() > 0 {
-		return nil // a part, or one of two payments
+	if r.Order.ID == "" || r.Order.Left() > 0 {
+		return nil // a sale by link or a period; a part, or one of two payments
 	}
 	return merchant.One(tx.ExecContext(ctx, `UPDATE orders SET state = 'refunded' WHERE id = ?`, r.Order.ID))
 }
 
 func disputed(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
-	state := "disputed"
-	if c.Disputed == 0 { // won
-		state = "paid"
-	}
-	return merchant.One(tx.ExecContext(ctx, `UPDATE orders SET state = ? WHERE id = ?`, state, c.Order))
+	_, err := tx.ExecContext(ctx, `UPDATE orders SET state = CASE WHEN ? > 0 THEN 'disputed' ELSE 'paid' END WHERE id = ?`, c.Disputed, c.Order)
+	return err
 }
 
-// pay charges an order. To call it again is safe: a second click, a reload, a card after
-// a Pix. Not to know the outcome yet is a state of the charge.
+func renewed(ctx context.Context, tx *sql.Tx, s *merchant.Subscription) error { // started, renewed, failed, past due, ended
+	paid := s.Event == merchant.Started || s.Event == merchant.Renewed
+	return merchant.One(tx.ExecContext(ctx, `INSERT INTO members VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (id) DO UPDATE
+		SET state = ?2, paid_until = ?3, failed = ?4, periods = periods + ?5`, s.ID, string(s.State), s.PaidUntil.Unix(), s.FailedAttempts, paid))
+}
+
+func paidOut(ctx context.Context, tx *sql.Tx, p *merchant.Payout) error {
+	return merchant.One(tx.ExecContext(ctx, `INSERT INTO bills VALUES (?1, ?2, CASE ?2 WHEN 'paid' THEN ?3 ELSE 0 END)
+		ON CONFLICT (id) DO UPDATE SET state = ?2, paid = excluded.paid`, p.ID, string(p.State), p.Requested))
+}
+
+// pay and the next three may be called again: a second click, a card after a Pix. Not to
+// know the outcome yet is a state of the record.
 func (s *Shop) pay(ctx context.Context, order string, card gateway.CardToken) (*merchant.Charge, error) {
 	p := merchant.ChargeParams{Order: order}
 	p.Method, p.Token = gateway.Pix, card
 	if card != "" {
-		p.Method = gateway.CreditCard
+		p.Method = gateway.CreditCard // a 3-D Secure challenge appears on the page
 	}
 	p.Buyer.Document, p.Products = &gateway.Document{Type: gateway.CPF}, make([]gateway.Product, 1)
 	if err := s.db.QueryRowContext(ctx, `SELECT name, email, cpf, product, amount, amount FROM orders WHERE id = ?`, order).
@@ -73,14 +85,24 @@ func (s *Shop) pay(ctx context.Context, order string, card gateway.CardToken) (*
 	return s.Charge(ctx, p)
 }
 
-// refund refunds an order until so many cents are refunded. id is that of the return.
-func (s *Shop) refund(ctx context.Context, order, id string, total int64) (*merchant.Refund, error) {
-	return s.Refund(ctx, merchant.RefundParams{ID: id, Order: order, UpTo: total})
+func (s *Shop) join(ctx context.Context, id string, who gateway.CustomerParams, monthly int64, card gateway.CardToken) (*merchant.Subscription, error) {
+	return s.Subscribe(ctx, merchant.SubscribeParams{
+		ID: id, Customer: who, SubscriptionParams: gateway.SubscriptionParams{Amount: monthly, Interval: gateway.IntervalMonth, Token: card},
+	})
+}
+
+func (s *Shop) payBill(ctx context.Context, id string, to gateway.PixKey, cents int64) (*merchant.Payout, error) {
+	return s.Payout(ctx, merchant.PayoutParams{ID: id, TransferParams: gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: to, Amount: cents}})
+}
+
+func (s *Shop) offer(ctx context.Context, sku, name string, price int64) (*merchant.Link, error) {
+	return s.Link(ctx, merchant.LinkParams{ID: sku, CheckoutLinkParams: gateway.CheckoutLinkParams{
+		Products: []gateway.CheckoutProduct{{ExternalID: sku, Name: name, Price: price}},
+	}})
 }
 
 var page = template.Must(template.New("").Parse(`<!doctype html><title>{{.Product}}</title><h1>{{.Product}}: {{.State}}</h1>
-{{with .Charge}}{{.QR}}<p>{{.PixCode}}</p>{{with .Challenge}}<payment-element client-secret="{{.ClientSecret.Reveal}}"></payment-element>{{end}}{{end}}
-{{if eq .State "new"}}<form method="post" action="/orders/{{.ID}}/pay"><button>Pay by Pix</button></form>{{end}}`))
+{{if eq .State "new"}}{{with .Charge}}{{.QR}}<p>{{.PixCode}}</p>{{with .Challenge}}<payment-element client-secret="{{.ClientSecret.Reveal}}"></payment-element>{{end}}{{end}}<form method="post" action="/orders/{{.ID}}/pay"><button>Pay by Pix</button></form>{{end}}`))
 
 func (s *Shop) show(w http.ResponseWriter, r *http.Request) {
 	v := struct {
@@ -88,41 +110,35 @@ func (s *Shop) show(w http.ResponseWriter, r *http.Request) {
 		Charge             *merchant.Charge
 	}{ID: r.PathValue("id")}
 	err := s.db.QueryRowContext(r.Context(), `SELECT product, state FROM orders WHERE id = ?`, v.ID).Scan(&v.Product, &v.State)
-	if errors.Is(err, sql.ErrNoRows) {
-		http.NotFound(w, r)
-		return
-	}
 	o, err2 := s.Order(r.Context(), v.ID)
 	if err := errors.Join(err, err2); err != nil {
-		http.Error(w, "try again", http.StatusInternalServerError)
+		http.Error(w, "this order can't be shown", http.StatusNotFound)
 		return
 	}
-	if v.State == "new" {
-		v.Charge = o.Current()
-	}
+	v.Charge = o.Current()
 	_ = page.Execute(w, v)
 }
 
 // Handler serves the shop. The refund page belongs behind your login.
 func (s *Shop) Handler() http.Handler {
-	back := func(w http.ResponseWriter, r *http.Request, err error) {
-		if err != nil {
-			http.Error(w, "the payment failed: try again", http.StatusBadGateway)
-			return
-		}
-		http.Redirect(w, r, "/orders/"+r.PathValue("id"), http.StatusSeeOther)
-	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /orders/{id}", s.show)
-	mux.HandleFunc("POST /orders/{id}/pay", func(w http.ResponseWriter, r *http.Request) {
-		_, err := s.pay(r.Context(), r.PathValue("id"), gateway.CardToken(r.FormValue("token")))
-		back(w, r, err)
+	form := func(pattern string, do func(r *http.Request, order string) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if _, err := do(r, r.PathValue("id")); err != nil {
+				http.Error(w, "that did not work: try again", http.StatusBadGateway)
+				return
+			}
+			http.Redirect(w, r, "/orders/"+r.PathValue("id"), http.StatusSeeOther)
+		})
+	}
+	form("POST /orders/{id}/pay", func(r *http.Request, order string) (any, error) {
+		return s.pay(r.Context(), order, gateway.CardToken(r.FormValue("token")))
 	})
-	mux.HandleFunc("POST /admin/orders/{id}/refund", func(w http.ResponseWriter, r *http.Request) {
+	form("POST /admin/orders/{id}/refund", func(r *http.Request, order string) (any, error) {
 		total, _ := strconv.ParseInt(r.FormValue("total"), 10, 64)
-		_, err := s.refund(r.Context(), r.PathValue("id"), r.FormValue("return"), total)
-		back(w, r, err)
+		return s.Refund(r.Context(), merchant.RefundParams{ID: r.FormValue("return"), Order: order, UpTo: total})
 	})
+	mux.HandleFunc("GET /orders/{id}", s.show)
 	mux.Handle("POST /webhooks", s.Webhook("shop"))
 	return mux
 }
