@@ -30,7 +30,7 @@ func main() {
 	data := flag.String("data", filepath.Join(os.Getenv("EXAM_DATA_DIR"), "shop.db"), "the SQLite `file`")
 	flag.Parse()
 	if err := run(ctx, *data); err != nil {
-		slog.Error("the shop ended", slog.Any("error", err))
+		slog.ErrorContext(ctx, "the shop ended", slog.Any("error", err))
 		os.Exit(1) //nolint:gocritic // stop only restores the signals
 	}
 }

@@ -95,7 +95,8 @@ func (s *Shop) payBill(ctx context.Context, id string, to gateway.PixKey, cents 
 	return s.Payout(ctx, merchant.PayoutParams{ID: id, TransferParams: gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: to, Amount: cents}})
 }
 
-func (s *Shop) offer(ctx context.Context, sku, name string, price int64) (*merchant.Link, error) {
+// Offer sells a product by link.
+func (s *Shop) Offer(ctx context.Context, sku, name string, price int64) (*merchant.Link, error) {
 	return s.Link(ctx, merchant.LinkParams{ID: sku, CheckoutLinkParams: gateway.CheckoutLinkParams{
 		Products: []gateway.CheckoutProduct{{ExternalID: sku, Name: name, Price: price}},
 	}})
