@@ -269,13 +269,11 @@ func (d *desk) report(ctx context.Context, result books.Result) error {
 }
 
 // read books a reading of the charge's transaction. A transaction with its reference that
-// is another payment was made by another system, and is not booked.
+// is another payment was made by another system, and is not booked. The outbox compares
+// the response to a create itself.
 func (d *desk) read(ctx context.Context, r books.Reading[gateway.Transaction]) error {
-	if ch, t := d.charge, r.Resource; ch.Books.TransactionID == "" && !ch.fits(t) {
-		return d.problem(ctx, &books.Problem{
-			Key: fmt.Sprintf("%s/%s/%s", books.IsUnmatched, ch.Books.ID, strings.ToLower(t.ID)), Kind: books.IsUnmatched, Record: ch.Books.ID,
-			Text: fmt.Sprintf("transaction %s has the reference of charge %s, but another amount, currency or method", t.ID, ch.Books.ID),
-		})
+	if ch := d.charge; ch.Books.TransactionID == "" && r.Source != books.FromResponse && !ch.fits(r.Resource) {
+		return d.unmatched(ctx, ch.Books.ID, "transaction "+r.Resource.ID)
 	}
 	if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) { return books.ApplyTransaction(b, r) }); err != nil {
 		return err
@@ -284,6 +282,14 @@ func (d *desk) read(ctx context.Context, r books.Reading[gateway.Transaction]) e
 		ch.show(t)
 	}
 	return nil
+}
+
+// unmatched raises a problem about a resource that has a record's reference.
+func (d *desk) unmatched(ctx context.Context, record, resource string) error {
+	return d.problem(ctx, &books.Problem{
+		Key: fmt.Sprintf("%s/%s/%s", books.IsUnmatched, record, strings.ToLower(resource)), Kind: books.IsUnmatched, Record: record,
+		Text: fmt.Sprintf("%s has the reference of %s, but is not what was asked for: another system made it, and it is not booked", resource, record),
+	})
 }
 
 // fits reports whether a transaction is the one that was asked for.

@@ -266,8 +266,12 @@ func (d *payoutDesk) outcome(ctx context.Context, op books.Operation, reason str
 	})
 }
 
-// read books a reading of the transfer.
+// read books a reading of the transfer, unless it has the reference and another amount: see
+// [desk.read].
 func (d *payoutDesk) read(ctx context.Context, r books.Reading[gateway.Transfer]) error {
+	if p := d.payout; p.TransferID == "" && r.Source != books.FromResponse && r.Resource.Amount != p.Requested {
+		return d.unmatched(ctx, p.ID, "transfer "+r.Resource.ID)
+	}
 	return d.change(ctx, func(o books.Order, p books.Payout) (books.Order, books.Payout, books.Result) {
 		return books.ApplyTransfer(o, p, r)
 	})

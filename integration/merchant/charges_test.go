@@ -186,6 +186,35 @@ func TestAnEarlierChargeOfALowerAmountDoesNotPayTheOrder(t *testing.T) {
 	})
 }
 
+// Another system of the account has used the references of a charge and of a payout.
+func TestWhatAnotherSystemMadeWithAReferenceIsNotBooked(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.open().start()
+		order := w.order("H1")
+		client := w.gw.Client()
+		foreign := pix(order, 100).TransactionParams
+		foreign.ExternalRef = "shop-H1-1"
+		taken, err := client.Transactions.Create(w.Context(), foreign)
+		require.NoError(w, err)
+		transfer := gateway.TransferParams{PixKeyType: gateway.PixKeyEmail, PixKeyValue: "a@example.com", Amount: 100, ExternalRef: "shop-bill-payout"}
+		_, err = client.Transfers.Create(w.Context(), transfer)
+		require.NoError(w, err)
+
+		c := w.charge(pix(order, 5000))
+		require.NoError(w, w.gw.Transactions.Pay(taken.ID))
+		transfer.Amount, transfer.ExternalRef = 900, ""
+		_, err = w.m.Payout(w.Context(), merchant.PayoutParams{ID: "bill", Order: order, TransferParams: transfer})
+		require.NoError(w, err)
+		require.NoError(w, w.gw.Wait(w.Context()))
+		require.NoError(w, w.m.Idle(w.Context()))
+		o := w.state(order)
+		assert.Zero(w, o.Paid, c.State)
+		assert.Zero(w, o.PaidOut)
+		assert.Zero(w, w.ships(order))
+	}, mockserver.WithOpeningBalance(1_000_000))
+}
+
 // tx runs a transaction of the shop.
 func (w *world) tx(run func(tx *sql.Tx) error) {
 	w.Helper()
