@@ -79,15 +79,21 @@ func (m *Merchant) ChargeTx(ctx context.Context, tx *sql.Tx, p ChargeParams) (*C
 		return nil, err
 	}
 	asked := chargeRecord{Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1)}
-	existing, err := d.earlier(ctx, charges, a, &asked)
-	if existing != nil || err != nil {
-		return existing, err
+	c, err := d.earlier(ctx, charges, a, &asked)
+	if err != nil {
+		return c, err
 	}
-	attempt := 1
-	if len(charges) > 0 {
-		attempt = charges[0].attempt + 1
+	if c == nil {
+		attempt := 1
+		if len(charges) > 0 {
+			attempt = charges[0].attempt + 1
+		}
+		if c, err = d.add(ctx, a, attempt, p, asked); err != nil {
+			return nil, err
+		}
 	}
-	return d.add(ctx, a, attempt, p, asked)
+	// What the buyer chose last is what Order.Current shows.
+	return c, d.c.must(ctx, `UPDATE gateway_orders SET current = ? WHERE subject = ?`, c.ID, d.order.ID)
 }
 
 // earlier returns the charge of the order that a new one would repeat, or an error if a
@@ -99,8 +105,10 @@ func (d *desk) earlier(ctx context.Context, charges []*charge, a *account, asked
 	if i := slices.IndexFunc(charges, func(ch *charge) bool { return ch.Books.ID == d.order.SettledBy }); i >= 0 {
 		return charges[i].shown(), nil
 	}
+	repeated := ""
 	for _, ch := range charges { // before another one is changed
 		if d.repeats(ch, a, asked) {
+			repeated = ch.Books.ID
 			break
 		}
 		if ch.Books.State == Underpaid {
@@ -113,22 +121,27 @@ func (d *desk) earlier(ctx context.Context, charges []*charge, a *account, asked
 		}
 		ch = d.charge
 		switch {
-		case d.repeats(ch, a, asked):
-			return ch.shown(), d.save(ctx)
+		case ch.Books.ID == repeated && d.repeats(ch, a, asked):
+			ch.Books.Requested = ch.Amount
+			existing = ch.shown()
 		case ch.Books.State == New:
-			if err := d.withdraw(ctx); err != nil {
+			if err := d.withdraw(ctx); err != nil && repeated == "" {
 				return ch.shown(), err
 			}
-		case ch.Books.State == Unknown || ch.Books.State == Ambiguous:
+		case repeated == "" && (ch.Books.State == Unknown || ch.Books.State == Ambiguous):
 			return ch.shown(), fmt.Errorf("%w: charge %s", ErrUnknown, ch.Books.ID)
 		case ch.Books.Paid == 0 && ch.Currency == asked.Currency:
-			ch.Books.Requested = max(ch.Books.Requested, asked.Amount)
+			// A charge pays the order only if it is at least what the order costs now.
+			ch.Books.Requested = max(ch.Amount, asked.Amount)
 		}
 		if err := d.save(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return nil, nil
+	if repeated != "" && existing == nil { // it has ended since it was read
+		return d.earlier(ctx, slices.DeleteFunc(charges, func(ch *charge) bool { return ch.Books.ID == repeated }), a, asked)
+	}
+	return existing, nil
 }
 
 // repeats reports whether a charge is the one that is asked for, and can still be paid or

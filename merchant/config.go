@@ -98,10 +98,10 @@ type Account struct {
 //
 // A fact whose callback is nil counts as delivered.
 type Callbacks struct {
-	// Paid: an order, or a sale by link (Charge.Origin is [FromLink]), is paid in full, for
-	// the first time. Ship only if Charge.Left is
-	// not less than what the order costs: the payment may have been refunded or disputed
-	// since.
+	// Paid: an order, or a sale by link, is paid in full, for the first time. Ship only if
+	// Charge.Left is not less than Charge.Requested or, if a person accepted less,
+	// Charge.Paid: the payment may have been refunded or disputed since. Paid is not called
+	// again when a dispute is won: ship then in Disputed.
 	Paid func(ctx context.Context, tx *sql.Tx, c *Charge) error
 
 	// PaidAgain: a charge was paid that the order did not need any more: a second charge,
@@ -122,7 +122,8 @@ type Callbacks struct {
 	RefundRejected func(ctx context.Context, tx *sql.Tx, r *Refund) error
 
 	// Disputed: a charge was charged back or disputed (Charge.Disputed > 0), or the
-	// dispute ended in your favor (0 again).
+	// dispute ended in your favor (0 again). Decide by Charge.OrderLeft: after a double
+	// payment the order is still paid by the other charge.
 	Disputed func(ctx context.Context, tx *sql.Tx, c *Charge) error
 
 	// Payout: a payout has ended: it was paid, failed, was canceled or was rejected. It

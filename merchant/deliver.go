@@ -185,6 +185,9 @@ func (m *Merchant) call(ctx context.Context, tx *sql.Tx, f *delivery) error {
 	case books.OnRefunded:
 		return m.callRefund(ctx, tx, f, on.Refunded)
 	case books.OnRefundRejected:
+		if on.RefundRejected == nil {
+			return m.raise(ctx, tx, f)
+		}
 		return m.callRefund(ctx, tx, f, on.RefundRejected)
 	case books.OnPayout:
 		return m.callPayout(ctx, tx, f)
@@ -201,11 +204,18 @@ func (m *Merchant) callCharge(ctx context.Context, tx *sql.Tx, f *delivery, call
 	if call == nil {
 		return nil
 	}
-	ch, err := m.readCharge(ctx, m.store.in(tx), f.record)
+	c := m.store.in(tx)
+	ch, err := m.readCharge(ctx, c, f.record)
 	if err != nil {
 		return err
 	}
-	return call(ctx, tx, ch.shown())
+	order, err := m.readOrder(ctx, c, f.subject, false)
+	if err != nil {
+		return err
+	}
+	shown := ch.shown()
+	shown.OrderLeft = order.Left()
+	return call(ctx, tx, shown)
 }
 
 func (m *Merchant) callRefund(ctx context.Context, tx *sql.Tx, f *delivery, call func(context.Context, *sql.Tx, *Refund) error) error {
@@ -254,9 +264,17 @@ func (m *Merchant) callProblem(ctx context.Context, tx *sql.Tx, f *delivery) err
 	return m.cfg.On.Problem(ctx, tx, list[0])
 }
 
-// raise makes a problem of a fact without a callback.
+// raise makes a problem of a fact without a callback: money that must go back.
 func (m *Merchant) raise(ctx context.Context, tx *sql.Tx, f *delivery) error {
-	ch, err := m.readCharge(ctx, m.store.in(tx), f.record)
+	p := &books.Problem{Kind: books.IsPaidAgain, Record: f.record}
+	p.Text = fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.record)
+	id := f.record
+	if f.callback == books.OnRefundRejected {
+		p.Kind, id = ProblemRefundRejected, f.charge
+		p.Text = fmt.Sprintf("refund %s of charge %s was rejected, and there is no RefundRejected callback: the money is still with you", f.record, f.charge)
+	}
+	p.Key = string(p.Kind) + "/" + f.key
+	ch, err := m.readCharge(ctx, m.store.in(tx), id)
 	if err != nil {
 		return err
 	}
@@ -265,8 +283,5 @@ func (m *Merchant) raise(ctx context.Context, tx *sql.Tx, f *delivery) error {
 		return err
 	}
 	d.account = ch.account
-	return d.problem(ctx, &books.Problem{
-		Key: string(books.IsPaidAgain) + "/" + f.key, Kind: books.IsPaidAgain, Record: f.record,
-		Text: fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.record),
-	})
+	return d.problem(ctx, p)
 }

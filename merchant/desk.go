@@ -249,8 +249,38 @@ func (d *desk) progress(ctx context.Context, kind, key string, known books.Opera
 // stores the records.
 func (d *desk) change(ctx context.Context, apply func(books.Books) (books.Books, books.Result)) error {
 	b, result := apply(books.Books{Order: d.order, Charge: d.charge.Books, Refunds: d.refunds})
+	settles := b.Order.SettledBy != d.order.SettledBy
 	d.order, d.charge.Books, d.refunds = b.Order, b.Charge, b.Refunds
-	return d.report(ctx, result)
+	if err := d.report(ctx, result); err != nil || !settles {
+		return err
+	}
+	return d.unneeded(ctx)
+}
+
+// unneeded reports what was paid of the order before by charges that did not pay it in
+// full: now that another one does, the order does not need it.
+func (d *desk) unneeded(ctx context.Context) error {
+	others, err := d.m.readCharges(ctx, d.c, `WHERE subject = ? AND state = ? AND id <> ?`, d.order.ID, string(Underpaid), d.charge.Books.ID)
+	if err != nil {
+		return err
+	}
+	settling := d.account
+	defer func() { d.account = settling }()
+	for _, ch := range others {
+		b := &ch.Books
+		d.account = ch.account
+		if err := d.fact(ctx, &books.Fact{
+			Key: fmt.Sprintf("%s/%s/%d", books.PaidAgain, b.TransactionID, b.Paid), Kind: books.PaidAgain, Order: d.order.ID, Record: b.ID,
+			At: d.now, Source: books.FromOutcome, Callback: books.OnPaidAgain,
+		}); err != nil {
+			return err
+		}
+		if _, err := d.c.exec(ctx, `UPDATE gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND kind = ? AND closed_at IS NULL`,
+			d.order.ID, b.ID, string(books.IsUnderpaid)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // report stores the facts and problems of a change.

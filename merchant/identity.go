@@ -39,7 +39,7 @@ func (m *Merchant) recognize(ctx context.Context, a *account) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the client of %s does not find the account's own transactions: it has the credential of another account", ErrAccount, a.Name)
+	return fmt.Errorf("%w: the client of %s does not find the account's own transactions: it has the credential of another account, or the gateway is another one, such as a mock that was restarted", ErrAccount, a.Name)
 }
 
 // distinct checks that a reference shows its account: no prefix begins with another one.

@@ -53,14 +53,16 @@ func (m *Merchant) compared(ctx context.Context, kind comparison, after string) 
 	return ids, err
 }
 
-// Idle waits until no operation, event or callback waits: for tests, and before a
-// deployment. A process must Run meanwhile. What is left for a person does not count. The
-// error is that of ctx if it ends before.
+// Idle waits until no operation, event or callback waits, and every refund that the gateway
+// confirmed is booked: for tests, and before a deployment. A process must Run meanwhile.
+// What is left for a person does not count. In a test, wait first until the mock gateway
+// has delivered its webhooks, and give ctx a timeout: a callback that always fails is never
+// idle. The error is that of ctx, and says what waits.
 func (m *Merchant) Idle(ctx context.Context) error {
 	const poll = 10 * time.Millisecond
 	for {
 		n, err := m.waiting(ctx)
-		if err != nil || n == 0 {
+		if err != nil || n == (waits{}) {
 			return err
 		}
 		timer := time.NewTimer(poll)
@@ -68,27 +70,33 @@ func (m *Merchant) Idle(ctx context.Context) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return ctx.Err()
+			return fmt.Errorf("merchant: %d requests, %d events, %d callbacks and %d refunds wait: %w", n.requests, n.events, n.callbacks, n.refunds, ctx.Err())
 		}
 	}
 }
 
-// waiting returns how much waits for this side.
-func (m *Merchant) waiting(ctx context.Context) (n int64, err error) {
+// waits is how much waits for this side.
+type waits struct{ requests, events, callbacks, refunds int64 }
+
+func (m *Merchant) waiting(ctx context.Context) (n waits, err error) {
 	for _, a := range m.accounts {
 		counts, err := a.receiver.Counts(ctx)
 		if err != nil {
-			return 0, err
+			return n, err
 		}
-		n += int64(counts.Waiting + counts.Claimed)
+		n.events += int64(counts.Waiting + counts.Claimed)
 		states, err := a.outbox.Counts(ctx)
 		if err != nil {
-			return 0, err
+			return n, err
 		}
-		n += states[operations.Waiting] + states[operations.Working] + states[operations.Sent] + states[operations.Decided]
+		n.requests += states[operations.Waiting] + states[operations.Working] + states[operations.Sent] + states[operations.Decided]
 	}
 	names, args := m.names()
-	var facts int64
-	_, err = m.store.conn().first(ctx, `SELECT COUNT(*) FROM gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`, args, &facts)
-	return n + facts, err
+	c := m.store.conn()
+	if _, err := c.first(ctx, `SELECT COUNT(*) FROM gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`, args, &n.callbacks); err != nil {
+		return n, err
+	}
+	_, err = c.first(ctx, `SELECT COUNT(*) FROM gateway_refunds AS r JOIN gateway_charges AS c ON c.id = r.charge
+		WHERE r.state = '`+string(Accepted)+`' AND c.account IN (`+names+`)`, args, &n.refunds)
+	return n, err
 }

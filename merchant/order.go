@@ -26,6 +26,9 @@ func (m *Merchant) readOrder(ctx context.Context, c conn, subject string, record
 	if !records {
 		return o, nil
 	}
+	if _, err := c.first(ctx, `SELECT current FROM gateway_orders WHERE subject = ?`, []any{subject}, &o.current); err != nil {
+		return nil, err
+	}
 	charges, err := m.readCharges(ctx, c, `WHERE subject = ? ORDER BY attempt`, subject)
 	if err != nil {
 		return nil, err

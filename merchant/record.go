@@ -73,6 +73,10 @@ type Charge struct {
 	ExpiresAt  time.Time               // of the Pix or voucher; may be zero
 	PaidAt     time.Time               // zero before
 
+	// OrderLeft is what is left of all payments of the order, in cents. It is 0 except in a
+	// callback.
+	OrderLeft int64
+
 	account *account
 }
 
@@ -138,6 +142,7 @@ type Order struct {
 	Payouts []*Payout // the oldest first; nil in a callback
 
 	settledBy string // the ID of a charge
+	current   string // the ID of the charge that was asked for last
 }
 
 // Left returns what the buyer paid and has not got back, in cents.
@@ -148,15 +153,19 @@ func (o *Order) Left() int64 { return o.Paid - o.Refunded - o.Disputed }
 func (o *Order) Net() int64 { return o.Left() - o.Fee - o.PaidOut + o.Adjusted }
 
 // Current returns the charge to show to the buyer: the one that paid the order, or else
-// the newest one that may still be paid. It is nil if there is none.
+// the one that [Merchant.Charge] returned last or, if that has ended, the newest one that
+// may still be paid. It is nil if there is none.
 func (o *Order) Current() *Charge {
 	var current *Charge
 	for _, c := range o.Charges {
-		switch {
-		case c.ID == o.settledBy:
+		switch c.State {
+		case New, Unknown, Ambiguous, Pending, Underpaid:
+			if current == nil || current.ID != o.current {
+				current = c
+			}
+		}
+		if c.ID == o.settledBy {
 			return c
-		case c.State != Failed && c.State != Withdrawn:
-			current = c
 		}
 	}
 	return current

@@ -105,7 +105,7 @@ func (m *Merchant) refundable(ctx context.Context, c conn, p *RefundParams) (*ch
 		switch {
 		case ch.Books.Left() <= 0:
 		case found != nil:
-			return nil, fmt.Errorf("%w: several charges of order %s have money left: name one", ErrState, p.Order)
+			return nil, fmt.Errorf("%w: several charges of order %s have money left: name one in Charge, such as %s or %s", ErrState, p.Order, found.Books.ID, ch.Books.ID)
 		default:
 			found = ch
 		}

@@ -36,6 +36,7 @@ CREATE TABLE IF NOT EXISTS gateway_orders (
 	paid_out   {bigint} NOT NULL,
 	adjusted   {bigint} NOT NULL,
 	settled_by text NOT NULL,
+	current    text NOT NULL DEFAULT '',
 	closed_at  {bigint}
 );
 CREATE TABLE IF NOT EXISTS gateway_charges (

@@ -155,6 +155,12 @@ const (
 	ProblemLower         = books.IsLower        // for a day the gateway has reported less than is booked
 	ProblemCurrency      = books.IsForeign      // money in another currency than the order's, which is not in its sums
 	ProblemReversed      = books.IsReversed     // a payout ended twice, differently
+
+	ProblemCancelRejected = isCancelRejected // a cancellation was rejected: the subscription is still charged
+
+	// ProblemRefundRejected: a refund was rejected, and there is no
+	// [Callbacks.RefundRejected]: the money is still with you. Refund with another ID.
+	ProblemRefundRejected ProblemKind = "refund_rejected"
 )
 
 // Problem is something that a person must decide or look at.
