@@ -52,6 +52,10 @@ type Config struct {
 	PollInterval time.Duration
 
 	Logger *slog.Logger // default slog.Default
+
+	// Observe is called with each event of the outbox of each account, for metrics; see
+	// [operations.Config]. Several goroutines call it at once. It must not block.
+	Observe func(ctx context.Context, o operations.Observation)
 }
 
 // Account is one account at a gateway.

@@ -113,6 +113,7 @@ func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx]) (err erro
 	a.outbox, err = operations.New(driver, operations.Config{
 		Client: a.Client, SendTimeout: m.cfg.SendTimeout, SettleAfter: m.cfg.SettleAfter, KeyLifetime: m.cfg.KeyLifetime,
 		HandlerTimeout: m.cfg.CallbackTimeout, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,
+		Observe: m.cfg.Observe,
 	})
 	if err != nil {
 		return err

@@ -1,9 +1,11 @@
 package otelgateway_test
 
 import (
+	"database/sql"
 	"net/http"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
@@ -11,7 +13,7 @@ import (
 
 // A service that takes payments and receives webhooks.
 func Example() {
-	_ = serve // it needs a gateway
+	_, _ = serve, send // they need a gateway
 }
 
 func serve(mux *http.ServeMux, keys []webhook.SigningKey, store webhook.Store, baseURL string, credential gateway.Credential) (*gateway.Client, error) {
@@ -32,4 +34,15 @@ func serve(mux *http.ServeMux, keys []webhook.SigningKey, store webhook.Store, b
 	}
 	mux.Handle("POST /webhooks/gateway", rx)
 	return client, nil
+}
+
+func send(telemetry *otelgateway.Telemetry, db *sql.DB, client *gateway.Client) (*operations.Outbox[*sql.Tx], error) {
+	outbox, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Observe: telemetry.OutboxObserver()})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := telemetry.WatchOutbox(outbox); err != nil { // ambiguous and dead operations
+		return nil, err
+	}
+	return outbox, nil
 }

@@ -1,10 +1,12 @@
 // Package otelgateway reports the calls of a [gateway.Client] and the deliveries and
-// handlers of a [webhook.Receiver] to OpenTelemetry, as spans and metrics. Its
-// directory is contrib/otel, a separate module.
+// handlers of a [webhook.Receiver] to OpenTelemetry, as spans and metrics, and the
+// operations of an [operations.Outbox] as metrics. Its directory is contrib/otel, a
+// separate module.
 //
 //	telemetry, err := otelgateway.New(otelgateway.Config{})
 //	client, err := gateway.New(baseURL, credential, gateway.WithObserver(telemetry.Observer()))
 //	rx, err := webhook.New(telemetry.Instrument(webhook.Config{Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox}))
+//	outbox, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Observe: telemetry.OutboxObserver()})
 //
 // Names and attributes follow version 1.43.0 of the semantic conventions where
 // it defines one; the README lists them all. No attribute holds a key, a
@@ -35,8 +37,8 @@ type Config struct {
 	MeterProvider  metric.MeterProvider // the global one if it is nil
 }
 
-// Telemetry records the spans and metrics of any number of clients and receivers. It
-// is safe for concurrent use.
+// Telemetry records the spans and metrics of any number of clients, receivers and
+// outboxes. It is safe for concurrent use.
 type Telemetry struct {
 	tracer trace.Tracer
 	meter  metric.Meter
@@ -46,6 +48,8 @@ type Telemetry struct {
 	requestDuration httpconv.ClientRequestDuration
 	receiveDuration messagingconv.ClientOperationDuration
 	processDuration messagingconv.ProcessDuration
+	outboxEvents    metric.Int64Counter
+	outboxDuration  metric.Float64Histogram
 
 	calls    cache[string, *activity]          // by the operation's name
 	attempts cache[gateway.Attempt, *activity] // without a Number
@@ -72,7 +76,7 @@ func New(config Config) (*Telemetry, error) {
 	for _, kind := range webhook.DocumentedKinds() {
 		t.kinds[kind] = true
 	}
-	return t, errors.Join(t.newClientInstruments(), t.newWebhookInstruments())
+	return t, errors.Join(t.newClientInstruments(), t.newWebhookInstruments(), t.newOutboxInstruments())
 }
 
 // buckets are those that the conventions recommend for

@@ -17,7 +17,7 @@ import (
 
 // Webhook attributes that the conventions do not define.
 const (
-	accountKey        = attribute.Key("gateway.account")         // the account's name; also of the gauges
+	accountKey        = attribute.Key("gateway.account")         // the account's name; also of the gauges and the outbox
 	webhookOutcomeKey = attribute.Key("gateway.webhook.outcome") // a webhook.Outcome
 	runAttemptKey     = attribute.Key("gateway.webhook.attempt") // of the handler
 	keyIDKey          = attribute.Key("gateway.webhook.key_id")

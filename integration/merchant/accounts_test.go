@@ -1,11 +1,14 @@
 package merchant_test
 
 import (
+	"context"
 	"database/sql"
+	"sync"
 	"testing"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -213,5 +216,30 @@ func TestAProcessWithoutTheAccountLeavesItsRecords(t *testing.T) {
 		}
 		w.start()
 		w.reaches(order, "paid other-E1-1 700")
+	})
+}
+
+// Each account has an outbox of its own; their events reach the same function.
+func TestTheRequestsOfAllAccountsAreObserved(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		var mu sync.Mutex
+		done := make(map[string]operations.Observation)
+		w.cfg.Observe = func(_ context.Context, o operations.Observation) {
+			mu.Lock()
+			defer mu.Unlock()
+			if o.Event == operations.EventDone {
+				done[o.Account] = o
+			}
+		}
+		w.two()
+		order := w.order("O1")
+		for _, account := range []string{"shop", "other"} {
+			c := w.charge(on(account, pix(order, 700)))
+			mu.Lock()
+			o := done[account]
+			mu.Unlock()
+			assert.Equal(w, []string{"transactions.create", c.ID}, []string{o.Kind, o.Key})
+		}
 	})
 }
