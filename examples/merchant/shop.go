@@ -38,7 +38,7 @@ func Open(ctx context.Context, db *sql.DB, client *gateway.Client, secret gatewa
 // paid and the next four are called once for each fact, and commit together with it.
 func paid(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
 	switch {
-	case c.Left() < c.Requested:
+	case c.Left() < min(c.Requested, c.Paid): // a person may have accepted less
 		return nil // refunded or disputed since
 	case c.Origin == merchant.FromLink:
 		return merchant.One(tx.ExecContext(ctx, `INSERT INTO sales VALUES (?, ?, ?, ?)`, c.ID, c.Link, c.Paid, c.Buyer.Email))
@@ -54,7 +54,8 @@ func refunded(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
 }
 
 func disputed(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
-	_, err := tx.ExecContext(ctx, `UPDATE orders SET state = CASE WHEN ? > 0 THEN 'disputed' ELSE 'paid' END WHERE id = ?`, c.Disputed, c.Order)
+	_, err := tx.ExecContext(ctx, `UPDATE orders SET state = CASE WHEN ?1 > 0 THEN 'paid' ELSE 'disputed' END,
+		ships = CASE WHEN ?1 > 0 THEN MAX(ships, 1) ELSE ships END WHERE id = ?2`, c.OrderLeft, c.Order) // won, or paid twice
 	return err
 }
 
@@ -98,8 +99,7 @@ func (s *Shop) payBill(ctx context.Context, id string, to gateway.PixKey, cents 
 // Offer sells a product by link.
 func (s *Shop) Offer(ctx context.Context, sku, name string, price int64) (*merchant.Link, error) {
 	return s.Link(ctx, merchant.LinkParams{ID: sku, CheckoutLinkParams: gateway.CheckoutLinkParams{
-		Products: []gateway.CheckoutProduct{{ExternalID: sku, Name: name, Price: price}},
-	}})
+		Products: []gateway.CheckoutProduct{{ExternalID: sku, Name: name, Price: price}}}})
 }
 
 var page = template.Must(template.New("").Parse(`<!doctype html><title>{{.Product}}</title><h1>{{.Product}}: {{.State}}</h1>

@@ -186,6 +186,71 @@ func TestAnEarlierChargeOfALowerAmountDoesNotPayTheOrder(t *testing.T) {
 	})
 }
 
+// The cart grows and shrinks again: what the buyer is shown last pays the order.
+func TestACartThatGrowsAndShrinksIsPaidByWhatIsShown(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.open().start()
+		order := w.order("I1")
+		first := w.charge(pix(order, 100))
+		second := w.charge(pix(order, 200))
+		require.NotEqual(w, first.ID, second.ID)
+		assert.Equal(w, second.ID, w.state(order).Current().ID)
+		again := w.charge(pix(order, 100))
+		assert.Equal(w, first.ID, again.ID)
+		assert.Equal(w, int64(100), again.Requested)
+		assert.Equal(w, first.ID, w.state(order).Current().ID, "the page shows what the buyer chose last")
+		require.NoError(w, w.gw.Transactions.Pay(first.TransactionID))
+		w.reaches(order, "paid "+first.ID+" 100")
+		assert.Equal(w, 1, w.ships(order))
+	})
+}
+
+// A payment made before the cart grew does not pay the order; once another charge does, it
+// is not needed.
+func TestAPaymentBeforeTheCartGrewIsPaidAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.cfg.On.PaidAgain = merchant.RefundAgain
+		w.open().start()
+		order := w.order("J2")
+		w.gw.Webhooks.Hold()
+		early := w.charge(pix(order, 100))
+		require.NoError(w, w.gw.Transactions.Pay(early.TransactionID))
+		full := w.charge(pix(order, 200))
+		require.NoError(w, w.gw.Webhooks.Release())
+		w.eventually("the early payment is booked", func() bool { return w.state(order).Paid == 100 })
+		require.NoError(w, w.gw.Transactions.Pay(full.TransactionID))
+		w.eventually("the early payment goes back", func() bool { return w.state(order).Refunded == 100 })
+		assert.Equal(w, 1, w.ships(order))
+		assert.Equal(w, int64(200), w.state(order).Left())
+		problems, err := w.m.Problems(w.Context())
+		require.NoError(w, err)
+		assert.Empty(w, problems)
+	})
+}
+
+// Without a callback for it, a refund that is rejected is a problem: the money of a buyer
+// who paid twice must not stay unnoticed.
+func TestARejectedRefundIsAProblem(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.cfg.On.PaidAgain, w.cfg.On.RefundRejected = merchant.RefundAgain, nil
+		w.open().start()
+		order := w.order("K1")
+		first, second := w.charge(pix(order, 100)), w.charge(pix(order, 101))
+		require.NoError(w, w.gw.Transactions.Pay(second.TransactionID))
+		w.eventually("the order is paid", func() bool { return w.state(order).Settled })
+		require.NoError(w, w.gw.Faults.Add(mockserver.Status(422).On("transactions.refund")))
+		require.NoError(w, w.gw.Transactions.Pay(first.TransactionID))
+		w.eventually("a person is told", func() bool {
+			problems, err := w.m.Problems(w.Context())
+			require.NoError(w, err)
+			return len(problems) == 1 && problems[0].Kind == merchant.ProblemRefundRejected
+		})
+	})
+}
+
 // Another system of the account has used the references of a charge and of a payout.
 func TestWhatAnotherSystemMadeWithAReferenceIsNotBooked(t *testing.T) {
 	t.Parallel()
