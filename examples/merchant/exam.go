@@ -87,7 +87,7 @@ func (s *Shop) exam(next http.Handler) http.Handler {
 	}))
 	mux.HandleFunc("GET /exam/payouts/{id}", hook(func(ctx context.Context, id string, _ struct{}) (int, any, error) {
 		state, paid := "pending", int64(0)
-		err := s.db.QueryRowContext(ctx, `SELECT state, paid FROM bills WHERE id = ?`, id).Scan(&state, &paid)
+		err := s.db.QueryRowContext(ctx, `SELECT state, CASE state WHEN 'paid' THEN amount ELSE 0 END FROM bills WHERE id = ?`, id).Scan(&state, &paid)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return 0, nil, err
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 const schema = `CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, product TEXT, amount INTEGER, name TEXT, email TEXT, cpf TEXT, state TEXT, ships INTEGER);
-CREATE TABLE IF NOT EXISTS sales (charge TEXT PRIMARY KEY, link TEXT, amount INTEGER, email TEXT); CREATE TABLE IF NOT EXISTS bills (id TEXT PRIMARY KEY, state TEXT, paid INTEGER);
+CREATE TABLE IF NOT EXISTS sales (charge TEXT PRIMARY KEY, link TEXT, amount INTEGER, email TEXT); CREATE TABLE IF NOT EXISTS bills (id TEXT PRIMARY KEY, state TEXT, amount INTEGER);
 CREATE TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY, state TEXT, paid_until INTEGER, failed INTEGER, periods INTEGER NOT NULL DEFAULT 0)`
 
 // Shop sells by Pix and by card, has members, sells by link and pays suppliers.
@@ -66,8 +66,7 @@ func renewed(ctx context.Context, tx *sql.Tx, s *merchant.Subscription) error { 
 }
 
 func paidOut(ctx context.Context, tx *sql.Tx, p *merchant.Payout) error {
-	return merchant.One(tx.ExecContext(ctx, `INSERT INTO bills VALUES (?1, ?2, CASE ?2 WHEN 'paid' THEN ?3 ELSE 0 END)
-		ON CONFLICT (id) DO UPDATE SET state = ?2, paid = excluded.paid`, p.ID, string(p.State), p.Requested))
+	return merchant.One(tx.ExecContext(ctx, `INSERT INTO bills VALUES (?1, ?2, ?3) ON CONFLICT (id) DO UPDATE SET state = ?2`, p.ID, string(p.State), p.Requested))
 }
 
 // pay and the next three may be called again: a second click, a card after a Pix. Not to
@@ -99,7 +98,8 @@ func (s *Shop) payBill(ctx context.Context, id string, to gateway.PixKey, cents 
 // Offer sells a product by link.
 func (s *Shop) Offer(ctx context.Context, sku, name string, price int64) (*merchant.Link, error) {
 	return s.Link(ctx, merchant.LinkParams{ID: sku, CheckoutLinkParams: gateway.CheckoutLinkParams{
-		Products: []gateway.CheckoutProduct{{ExternalID: sku, Name: name, Price: price}}}})
+		Products: []gateway.CheckoutProduct{{ExternalID: sku, Name: name, Price: price}},
+	}})
 }
 
 var page = template.Must(template.New("").Parse(`<!doctype html><title>{{.Product}}</title><h1>{{.Product}}: {{.State}}</h1>

@@ -67,7 +67,8 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 	w.cfg = merchant.Config{
 		Accounts:    []merchant.Account{w.account("shop", w.gw.Key(), w.gw.Secret())},
 		Dialect:     dialect,
-		SendTimeout: 500 * time.Millisecond, SettleAfter: time.Second, PollInterval: 50 * time.Millisecond, CallbackTimeout: 5 * time.Second,
+		SendTimeout: 3 * time.Second, SettleAfter: 6 * time.Second, // a busy machine is not a lost response
+		PollInterval: 50 * time.Millisecond, CallbackTimeout: 5 * time.Second,
 		Logger: quiet,
 	}
 	w.cfg.On = merchant.Callbacks{
