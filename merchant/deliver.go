@@ -109,18 +109,19 @@ func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
 	f := &delivery{seq: seq}
-	err := m.guarded(ctx, func() (err error) {
-		changed, err = m.tryDelivery(ctx, f)
-		return err
+	// A conflict is no failure of the callback. Where transactions are serializable by
+	// default, most are with other callbacks.
+	err := sqldb.Repeat(ctx, func() error {
+		return m.guarded(ctx, func() (err error) {
+			changed, err = m.tryDelivery(ctx, f)
+			return err
+		})
 	})
 	if err == nil {
 		return changed
 	}
 	m.fail(ctx, "a callback failed and is repeated", err, slog.Int64("fact", seq))
 	wait := min(time.Second<<min(f.attempts, 12), time.Hour)
-	if sqldb.IsConflict(err) {
-		wait = time.Second
-	}
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
 	_, err = m.store.conn().exec(ctx, `UPDATE gateway_facts SET attempts = attempts + 1, due_at = {now} + ?, error = ? WHERE seq = ? AND delivered_at IS NULL`,
