@@ -95,6 +95,9 @@ type snapshot struct {
 // reachedBy reports whether a refund that was sent in state s is in the amount
 // that is refunded now.
 func (s *snapshot) reachedBy(now *snapshot) bool {
+	if s.Full {
+		return now.RefundedAmount > s.RefundedAmount && now.RefundedAmount >= now.PaidAmount
+	}
 	return s.Refund > 0 && now.RefundedAmount >= s.RefundedAmount+s.Refund
 }
 

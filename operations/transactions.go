@@ -233,7 +233,16 @@ func (r Refund) look(ctx context.Context, s *session, before *snapshot) (verdict
 			"refunded_amount was %d before this refund of %d was sent, and is %d now: someone else refunded too, so it is unclear whether this refund was applied",
 			before.RefundedAmount, before.Refund, t.RefundedAmount)}, nil
 	}
-	return verdict{finding: applied, result: before.refund(t, before.Refund)}, nil
+	return verdict{finding: applied, result: before.refund(t, r.moved(t, before))}, nil
+}
+
+// moved returns the cents that this refund moved. A full one moved everything that was
+// left: the read before it may be older than the payment, and have no amount.
+func (r Refund) moved(t *gateway.Transaction, before *snapshot) int64 {
+	if r.Full {
+		return t.RefundedAmount - before.RefundedAmount
+	}
+	return before.Refund
 }
 
 // differs has nothing to compare: decided rejects a transaction of which less was
@@ -245,5 +254,5 @@ func (r Refund) decided(ctx context.Context, s *session, before *snapshot, _ str
 	if err != nil {
 		return nil, err
 	}
-	return before.refund(t, before.Refund), nil
+	return before.refund(t, r.moved(t, before)), nil
 }

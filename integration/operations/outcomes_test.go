@@ -468,3 +468,19 @@ func TestAnInvalidCharacterInAResponseDoesNotHideACharge(t *testing.T) {
 		assert.Equal(t, 1, w.gw.Requests.Count("transactions.create"))
 	})
 }
+
+// The read before a full refund is older than the payment, and the response is lost: the
+// refund moved everything all the same.
+func TestAFullRefundAfterAStaleReadReportsWhatItMoved(t *testing.T) {
+	t.Parallel()
+	w := open(t, onSQLite, nil)
+	charge := w.paid(1000)
+	require.NoError(t, w.gw.Faults.Add(mockserver.StaleRead().On("transactions.get").Times(1)))
+	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.refund").Times(1)))
+	w.start(w.outbox)
+	w.add(operations.Refund{Key: "full", TransactionID: charge.ID, Full: true})
+	w.reaches("full", operations.Done)
+	moved, rejection := w.result("full")
+	assert.Empty(t, rejection)
+	assert.Equal(t, "1000", moved)
+}
