@@ -77,6 +77,9 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 	if err := events.Migrate(ctx); err != nil {
 		return nil, opening(err)
 	}
+	if err := m.store.look(ctx); err != nil {
+		return nil, opening(err)
+	}
 	if err := m.migrate(ctx); err != nil {
 		return nil, opening(err)
 	}

@@ -18,6 +18,21 @@ import (
 type store struct {
 	driver operations.Driver[*sql.Tx]
 	words  *strings.Replacer
+
+	// strict is whether the default isolation of PostgreSQL is stricter than read
+	// committed: then even a single statement may conflict with other sessions.
+	strict bool
+}
+
+// look reads the default isolation.
+func (s *store) look(ctx context.Context) error {
+	if s.driver.Dialect() == operations.DialectSQLite {
+		return nil
+	}
+	var level string
+	_, err := s.conn().first(ctx, `SHOW default_transaction_isolation`, nil, &level)
+	s.strict = level != "read committed"
+	return err
 }
 
 func newStore(driver operations.Driver[*sql.Tx]) *store {
@@ -43,10 +58,10 @@ func (s *store) sql(text string) string {
 }
 
 // in runs statements in a transaction.
-func (s *store) in(tx *sql.Tx) conn { return conn{s, s.driver.In(tx)} }
+func (s *store) in(tx *sql.Tx) conn { return conn{s, s.driver.In(tx), false} }
 
 // conn runs statements without a transaction.
-func (s *store) conn() conn { return conn{s, s.driver.Conn()} }
+func (s *store) conn() conn { return conn{s, s.driver.Conn(), s.strict} }
 
 // transaction runs a transaction of the package's own, and repeats it if it conflicts with
 // another session. Its statements expect read committed: each sees what was committed
@@ -69,11 +84,32 @@ func (s *store) transaction(ctx context.Context, run func(tx *sql.Tx) error) err
 type conn struct {
 	*store
 
-	c operations.Conn
+	c     operations.Conn
+	alone bool // each statement gets a transaction at read committed
 }
 
-func (c conn) exec(ctx context.Context, statement string, args ...any) (int64, error) {
-	return c.c.Exec(ctx, c.sql(statement), args...)
+func (c conn) exec(ctx context.Context, statement string, args ...any) (n int64, err error) {
+	err = c.run(ctx, func(in operations.Conn) error {
+		n, err = in.Exec(ctx, c.sql(statement), args...)
+		return err
+	})
+	return n, err
+}
+
+// run runs a statement.
+func (c conn) run(ctx context.Context, statement func(operations.Conn) error) error {
+	if !c.alone {
+		return statement(c.c)
+	}
+	tx, err := c.driver.Begin(ctx, sql.LevelReadCommitted)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.driver.Rollback(ctx, tx) }() // after a commit it does nothing
+	if err := statement(c.driver.In(tx)); err != nil {
+		return err
+	}
+	return c.driver.Commit(ctx, tx)
 }
 
 // must runs a statement that changes one row.
@@ -86,7 +122,7 @@ func (c conn) must(ctx context.Context, statement string, args ...any) error {
 }
 
 func (c conn) each(ctx context.Context, query string, args []any, row func(operations.Scanner) error) error {
-	return c.c.Query(ctx, c.sql(query), args, row)
+	return c.run(ctx, func(in operations.Conn) error { return in.Query(ctx, c.sql(query), args, row) })
 }
 
 // first reads the first row of a query's result. found is false if there is none.

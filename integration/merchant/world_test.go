@@ -49,6 +49,7 @@ type world struct {
 	dialect operations.Dialect
 	name    string // data source
 	db      *sql.DB
+	reader  *sql.DB // as the database is opened by default
 	gw      *mockserver.Server
 	cfg     merchant.Config
 	m       *merchant.Merchant
@@ -62,6 +63,7 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 	w := &world{T: t, dialect: dialect, failed: make(map[string]int)}
 	w.name = w.create()
 	w.db = w.connect()
+	w.reader = w.db
 	w.gw = mockserver.Run(t, append([]mockserver.Option{mockserver.WithStart(time.Now())}, opts...)...)
 	w.tables()
 	w.cfg = merchant.Config{
@@ -240,14 +242,14 @@ func (w *world) order(id string) string {
 // ships returns how often an order was shipped.
 func (w *world) ships(id string) (n int) {
 	w.Helper()
-	require.NoError(w, w.db.QueryRowContext(w.Context(), w.sql(`SELECT ships FROM orders WHERE id = ?`), id).Scan(&n))
+	require.NoError(w, w.reader.QueryRowContext(w.Context(), w.sql(`SELECT ships FROM orders WHERE id = ?`), id).Scan(&n))
 	return n
 }
 
 // calls returns the calls of callbacks for an order.
 func (w *world) calls(order string) (list []string) {
 	w.Helper()
-	rows, err := w.db.QueryContext(w.Context(), w.sql(`SELECT name, record, amount FROM calls WHERE subject = ?`), order)
+	rows, err := w.reader.QueryContext(w.Context(), w.sql(`SELECT name, record, amount FROM calls WHERE subject = ?`), order)
 	require.NoError(w, err)
 	defer func() { require.NoError(w, rows.Close()) }()
 	for rows.Next() {
@@ -304,7 +306,7 @@ func (w *world) reaches(order string, calls ...string) {
 func (w *world) state(order string) *merchant.Order {
 	w.Helper()
 	var sum, net int64
-	err := w.db.QueryRowContext(w.Context(), w.sql(`SELECT paid - fee - refunded - disputed - paid_out + adjusted,
+	err := w.reader.QueryRowContext(w.Context(), w.sql(`SELECT paid - fee - refunded - disputed - paid_out + adjusted,
 		(SELECT COALESCE(SUM(amount), 0) FROM gateway_facts WHERE subject = o.subject) FROM gateway_orders AS o WHERE subject = ?`), "order/"+order).Scan(&net, &sum)
 	if !errors.Is(err, sql.ErrNoRows) {
 		require.NoError(w, err)
