@@ -104,6 +104,7 @@ func TestAShopWorksBehindPgBouncer(t *testing.T) {
 	require.ErrorContains(t, refused, "add default_query_exec_mode=exec")
 	w.name += "&default_query_exec_mode=exec"
 	w.db = w.connect()
+	w.reader = w.db
 	w.tables()
 	w.sells()
 }
