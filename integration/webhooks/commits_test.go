@@ -17,38 +17,50 @@ import (
 )
 
 // Events that arrive and end together share transactions: a plain event costs at most
-// half a commit, from its insert to its outcome. That does not depend on the machine.
+// half a commit, from its insert to its outcome. "Together" does not depend on the
+// machine here: a lock on the table keeps the first statements waiting until all callers
+// have come.
 func TestEventsShareTransactions(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("DATABASE_URL") == "" {
 		t.Skip("DATABASE_URL is not set: integration/run starts PostgreSQL")
 	}
-	const events, senders = 4000, 16
-	db, commits := ownDatabase(t)
-	store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithLogger(quiet))
+	const events = 240
+	db, commits, blocked := ownDatabase(t)
+	name := table("events")
+	store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(name), sqlstore.WithLogger(quiet))
 	require.NoError(t, store.Migrate(t.Context()))
 	rx, err := webhook.New(webhook.Config{
-		Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox, Workers: 16, Logger: quiet,
+		Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox, Workers: events, Logger: quiet,
 	})
 	require.NoError(t, err)
-	webhook.OnOther(rx, func(context.Context, *webhook.Event) error { return nil })
-	work := make(chan int)
-	var all sync.WaitGroup
-	for range senders {
-		all.Go(func() {
-			for i := range work {
+	var handling sync.WaitGroup // one for each event whose handler has not begun
+	handling.Add(events)
+	end := make(chan struct{})
+	webhook.OnOther(rx, func(context.Context, *webhook.Event) error {
+		handling.Done()
+		<-end
+		return nil
+	})
+
+	var stored sync.WaitGroup
+	together(t, db, name, blocked, func() {
+		var begun sync.WaitGroup
+		begun.Add(events)
+		for i := range events {
+			stored.Go(func() {
+				begun.Done()
 				id := fmt.Sprintf("e%d", i)
 				entry, err := store.Put(t.Context(), record(id, id))
 				assert.True(t, err == nil && entry.Added, "%v", err)
-			}
-		})
-	}
-	for i := range events {
-		work <- i
-	}
-	close(work)
-	all.Wait()
+			})
+		}
+		begun.Wait()
+	})
+	stored.Wait()
 	rx.Start()
+	handling.Wait()
+	together(t, db, name, blocked, func() { close(end) })
 	require.Eventually(t, func() bool { return rx.Stats()[webhook.OutcomeHandled] == events }, 2*time.Minute, 10*time.Millisecond)
 	require.NoError(t, rx.Shutdown(t.Context()))
 	counts, err := store.Counts(t.Context())
@@ -62,9 +74,22 @@ func TestEventsShareTransactions(t *testing.T) {
 	assert.LessOrEqual(t, n, int64(events/2))
 }
 
+// together locks the table while begin runs, and until two statements wait for it.
+func together(t *testing.T, db *sql.DB, table string, blocked func() int, begin func()) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, tx.Commit()) }()
+	_, err = tx.ExecContext(t.Context(), "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
+	require.NoError(t, err)
+	begin()
+	require.Eventually(t, func() bool { return blocked() >= 2 }, time.Minute, time.Millisecond)
+}
+
 // ownDatabase creates a database that no other test uses. commits returns how many
-// transactions were committed in it once all its sessions have ended.
-func ownDatabase(t *testing.T) (db *sql.DB, commits func() int64) {
+// transactions were committed in it once all its sessions have ended. blocked
+// returns how many sessions wait for a lock in it.
+func ownDatabase(t *testing.T) (db *sql.DB, commits func() int64, blocked func() int) {
 	t.Helper()
 	admin, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
 	require.NoError(t, err)
@@ -81,7 +106,7 @@ func ownDatabase(t *testing.T) (db *sql.DB, commits func() int64) {
 	address.Path = "/" + name
 	db, err = sql.Open("pgx", address.String())
 	require.NoError(t, err)
-	return db, func() (n int64) {
+	commits = func() (n int64) {
 		require.Eventually(t, func() bool {
 			var sessions int
 			assert.NoError(t, admin.QueryRowContext(t.Context(),
@@ -90,4 +115,10 @@ func ownDatabase(t *testing.T) (db *sql.DB, commits func() int64) {
 		}, time.Minute, 10*time.Millisecond)
 		return n
 	}
+	blocked = func() (n int) {
+		assert.NoError(t, admin.QueryRowContext(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'", name).Scan(&n))
+		return n
+	}
+	return db, commits, blocked
 }

@@ -48,24 +48,25 @@ func sample(ctx context.Context, db *sql.DB) (*webhook.Receiver, error) {
 }
 
 // The code of "Several accounts" in docs/webhooks.md.
-func severalAccounts(baseURL string, credentials, secrets map[string]string, store *sqlstore.Store) (*http.ServeMux, error) {
-	mux := http.NewServeMux()
+func severalAccounts(baseURL string, credentials, secrets map[string]string, store *sqlstore.Store) (*http.ServeMux, []*webhook.Receiver, error) {
+	mux, receivers := http.NewServeMux(), []*webhook.Receiver(nil)
 	for _, name := range []string{"shop-br", "shop-mx"} {
 		client, err := gateway.New(baseURL, gateway.BearerToken(credentials[name]), gateway.WithAccount(name))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		rx, err := webhook.New(webhook.Config{
 			Keys: []webhook.SigningKey{{Key: gateway.NewSecret(secrets[name])}}, API: client, Store: store, Mode: webhook.Inbox,
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		webhook.OnTransaction(rx, webhook.TransactionPaid, sqlstore.HandleTx(store, markPaid))
 		rx.Start()
 		mux.Handle("POST /webhooks/"+name, rx)
+		receivers = append(receivers, rx) // Shutdown each before the program ends
 	}
-	return mux, nil
+	return mux, receivers, nil
 }
 
 // markPaid does nothing: the sample that has one is above.
@@ -76,8 +77,13 @@ func TestSeveralAccountsInOneProcess(t *testing.T) {
 	d := databases(t)[0]
 	store := newStore(t, d.open(t), d)
 	secrets := map[string]string{"shop-br": "whsec_of_the_shop_in_brazil", "shop-mx": "whsec_of_the_shop_in_mexico"}
-	mux, err := severalAccounts("https://gateway.invalid", map[string]string{"shop-br": "sk_1", "shop-mx": "sk_2"}, secrets, store)
+	mux, receivers, err := severalAccounts("https://gateway.invalid", map[string]string{"shop-br": "sk_1", "shop-mx": "sk_2"}, secrets, store)
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		for _, rx := range receivers {
+			assert.NoError(t, rx.Shutdown(context.WithoutCancel(t.Context())))
+		}
+	})
 	for name, secret := range secrets {
 		rec := httptest.NewRecorder()
 		r := webhooktest.Signed(gateway.NewSecret(secret), webhooktest.Event{Kind: webhook.TransactionPaid, ID: "evt_1"}.Body())
