@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/sqldb"
@@ -35,58 +33,84 @@ type delivery struct {
 // commit, so it looks again after twice the time, and so on.
 const firstLook = 5 * time.Millisecond
 
+// courier calls the callbacks of facts, at most Workers at a time. A callback that takes
+// long keeps its own order waiting and one worker, and no other order.
+type courier struct {
+	m     *Merchant
+	due   []int64        // facts that are due
+	busy  map[int64]bool // facts whose callbacks run here
+	ended chan delivered
+}
+
+// delivered is the end of an attempt. changed is false if another process has the fact.
+type delivered struct {
+	seq     int64
+	changed bool
+}
+
 // deliver calls the callbacks until ctx ends.
 func (m *Merchant) deliver(ctx context.Context) {
-	pause := m.cfg.PollInterval
+	c := &courier{m: m, busy: map[int64]bool{}, ended: make(chan delivered, m.cfg.Workers)}
+	pause, look := m.cfg.PollInterval, true
 	for ctx.Err() == nil {
-		n, err := m.deliverDue(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			m.fail(ctx, "the facts that are due could not be read", err)
-		case n > 0: // there may be more, or the next ones of the same orders
-			continue
+		if look && len(c.due) == 0 {
+			look = false
+			if err := c.look(ctx); err != nil && ctx.Err() == nil {
+				m.fail(ctx, "the facts that are due could not be read", err)
+			}
 		}
+		c.begin(ctx)
 		timer := time.NewTimer(pause)
 		select {
+		case d := <-c.ended:
+			// There may be more, or the next one of the same order.
+			look = c.end(d) || look
 		case <-m.woken:
-			pause = firstLook
+			pause, look = firstLook, true
 		case <-timer.C:
-			pause = min(2*pause, m.cfg.PollInterval)
+			pause, look = min(2*pause, m.cfg.PollInterval), true
 		case <-ctx.Done():
 		}
 		timer.Stop()
 	}
+	for len(c.busy) > 0 { // a callback that has begun may end
+		c.end(<-c.ended)
+	}
 }
 
-// deliverDue tries to deliver facts that are due, at most one of each order, and returns
-// of how many something has changed: other processes may have the rest.
-func (m *Merchant) deliverDue(ctx context.Context) (int, error) {
-	names, args := m.names()
-	var list []int64
-	err := m.store.conn().each(ctx, `SELECT seq FROM gateway_facts AS f WHERE delivered_at IS NULL AND due_at <= {now} AND account IN (`+names+`)
-		AND `+firstOfOrder+` ORDER BY due_at, seq LIMIT ?`, append(args, 4*m.cfg.Workers), func(row operations.Scanner) error {
+// look finds facts that are due, at most one of each order. Other processes may have some.
+func (c *courier) look(ctx context.Context) error {
+	names, args := c.m.names()
+	return c.m.store.conn().each(ctx, `SELECT seq FROM gateway_facts AS f WHERE delivered_at IS NULL AND due_at <= {now} AND account IN (`+names+`)
+		AND `+firstOfOrder+` ORDER BY due_at, seq LIMIT ?`, append(args, 4*c.m.cfg.Workers+len(c.busy)), func(row operations.Scanner) error {
 		var seq int64
 		err := row.Scan(&seq)
-		list = append(list, seq)
+		if !c.busy[seq] {
+			c.due = append(c.due, seq)
+		}
 		return err
 	})
-	if err != nil {
-		return 0, err
+}
+
+// begin starts as many deliveries as there are free workers.
+func (c *courier) begin(ctx context.Context) {
+	for len(c.due) > 0 && len(c.busy) < c.m.cfg.Workers {
+		seq := c.due[0]
+		c.due = c.due[1:]
+		c.busy[seq] = true
+		go func() {
+			late := time.AfterFunc(c.m.cfg.CallbackTimeout, func() {
+				c.m.fail(ctx, "a callback did not return in time and keeps a worker", context.DeadlineExceeded, slog.Int64("fact", seq))
+			})
+			defer late.Stop()
+			c.ended <- delivered{seq, c.m.deliverOne(ctx, seq)}
+		}()
 	}
-	var workers sync.WaitGroup
-	var changed atomic.Int64
-	slots := make(chan struct{}, m.cfg.Workers)
-	for _, seq := range list {
-		slots <- struct{}{}
-		workers.Go(func() {
-			defer func() { <-slots }()
-			if m.deliverOne(ctx, seq) {
-				changed.Add(1)
-			}
-		})
-	}
-	workers.Wait()
-	return int(changed.Load()), nil
+}
+
+func (c *courier) end(d delivered) (changed bool) {
+	delete(c.busy, d.seq)
+	return d.changed
 }
 
 // firstOfOrder selects facts without an earlier one of the same order that is not

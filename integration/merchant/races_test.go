@@ -482,3 +482,34 @@ func TestACallbackRefundsWhileItsOrderIsBooked(t *testing.T) {
 		assert.NotContains(w, log.text(), "deadlock")
 	})
 }
+
+// A callback that does not return, and ignores its context, keeps its own order waiting
+// and no other. On SQLite its transaction keeps the database's only write lock.
+func TestACallbackThatHangsHoldsUpNoOtherOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, operations.DialectPostgres)
+	begun, end := make(chan struct{}, 10), make(chan struct{})
+	paid := w.cfg.On.Paid
+	w.cfg.On.Paid = func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+		if c.Order == "A1" {
+			begun <- struct{}{}
+			<-end
+		}
+		return paid(ctx, tx, c)
+	}
+	w.cfg.CallbackTimeout = time.Hour
+	w.open().start()
+	for _, order := range []string{"A1", "A2", "A3"} {
+		c := w.charge(pix(w.order(order), 1990))
+		require.NoError(t, w.gw.Transactions.Pay(c.TransactionID))
+		if order == "A1" {
+			<-begun
+		}
+	}
+	w.reaches("A2", "paid shop-A2-1 1990")
+	w.reaches("A3", "paid shop-A3-1 1990")
+	assert.Empty(t, w.calls("A1"))
+	close(end)
+	w.reaches("A1", "paid shop-A1-1 1990")
+	assert.Empty(t, begun, "the callback runs once at a time")
+}
