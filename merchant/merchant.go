@@ -222,10 +222,24 @@ func (m *Merchant) wake() {
 	}
 }
 
-// Refresh reads the transaction of a charge now and books what it shows. The error is
-// [ErrNotFound] if there is no such charge, and that of the client if it can't be read.
-func (m *Merchant) Refresh(ctx context.Context, chargeID string) error {
-	return m.look(ctx, chargeID, books.FromPerson)
+// Refresh reads what the gateway has of a charge, payout or subscription now, and books what
+// it shows. If several have the ID, it is all of them. The error is [ErrNotFound] if there is
+// none, and that of the client if it can't be read.
+func (m *Merchant) Refresh(ctx context.Context, id string) error {
+	known := false
+	var failed error
+	for _, kind := range m.comparisons() {
+		found, err := m.store.conn().first(ctx, `SELECT id FROM `+kind.table+` WHERE id = ?`, []any{id}, new(string))
+		if err == nil && found {
+			err = kind.look(ctx, id, books.FromPerson)
+		}
+		known = known || found
+		failed = errors.Join(failed, err)
+	}
+	if failed == nil && !known {
+		return fmt.Errorf("%w: charge, payout or subscription %s", ErrNotFound, id)
+	}
+	return failed
 }
 
 // look reads the transaction of a charge and books what it shows. Without a transaction it

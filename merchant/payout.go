@@ -215,6 +215,15 @@ func (m *Merchant) Payout(ctx context.Context, p PayoutParams) (*Payout, error) 
 	return sent, nil
 }
 
+// PayoutByID returns a payout. The error is [ErrNotFound] if there is none with the ID.
+func (m *Merchant) PayoutByID(ctx context.Context, id string) (*Payout, error) {
+	p, err := m.readPayout(ctx, m.store.conn(), id)
+	if err != nil {
+		return nil, err
+	}
+	return p.shown(), nil
+}
+
 func (m *Merchant) sendPayout(ctx context.Context, p *Payout) (*Payout, error) {
 	if err := m.send(ctx, m.accounts[p.Account], kindPayout, p.Ref); err != nil {
 		return nil, err
@@ -226,10 +235,7 @@ func (m *Merchant) sendPayout(ctx context.Context, p *Payout) (*Payout, error) {
 	if err := m.bookPayout(ctx, stored, books.Reading[gateway.Transfer]{}); err != nil {
 		return nil, err
 	}
-	if stored, err = m.readPayout(ctx, m.store.conn(), p.ID); err != nil {
-		return nil, err
-	}
-	return stored.shown(), nil
+	return m.PayoutByID(ctx, p.ID)
 }
 
 // payoutDesk is a desk with a payout.

@@ -198,12 +198,13 @@ type DifferenceKind string
 
 // The kinds of differences.
 const (
-	DiffMissingHere  DifferenceKind = "missing_here"  // the gateway's list has a payment under the account's prefix that is not booked; There is what was paid
-	DiffMissingThere DifferenceKind = "missing_there" // the gateway does not have the transaction of an entry; Here is what was paid
+	DiffMissingHere  DifferenceKind = "missing_here"  // the gateway's list has a payment or a payout under the account's prefix that is not booked: There
+	DiffMissingThere DifferenceKind = "missing_there" // the gateway does not have the transaction or transfer of an entry: Here is what was paid or paid out
 	DiffPaid         DifferenceKind = "paid"
 	DiffFee          DifferenceKind = "fee"
 	DiffRefunded     DifferenceKind = "refunded"
 	DiffDisputed     DifferenceKind = "disputed"
+	DiffPaidOut      DifferenceKind = "paid_out"
 	DiffCurrency     DifferenceKind = "currency"
 	DiffAssumed      DifferenceKind = "assumed"    // the gateway reports no paid amount, so what was charged is booked: Here
 	DiffUnreadable   DifferenceKind = "unreadable" // what the gateway's list shows can't be true, see Difference.Text
@@ -212,8 +213,8 @@ const (
 
 // Difference is where two sides disagree. Amounts are in cents.
 type Difference struct {
-	Resource string // the gateway's ID of the transaction, "" if an order differs
-	Record   string // the ID of the charge, "" if there is none
+	Resource string // the gateway's ID of the transaction or transfer, "" if an order differs
+	Record   string // the ID of the charge or payout, "" if there is none
 	Order    string
 	Kind     DifferenceKind
 	Here     int64 // in the entries
@@ -226,13 +227,14 @@ type Difference struct {
 const lookBack = giveUp
 
 // CheckMonth returns the statement of a month with where it disagrees with the gateway: it
-// reads the gateway's list of transactions again, page by page, and compares each
-// transaction that was paid or changed in the month, or has entries in it, with all its
+// reads the gateway's lists of transactions and transfers again, page by page, and compares
+// each one that was paid or changed in the month, or has entries in it, with all its
 // entries. It also compares each order of the month with its entries. It changes nothing:
 // [Merchant.Refresh] books what was missed.
 //
-// It reads the transactions of the month and of the 60 days before, and those of older
-// charges with entries in the month. Check a month some days after its end: what the
+// It reads what was created in the month and in the 60 days before, and older transactions
+// and transfers with entries in the month. The list of transfers can't be limited to a
+// month, so all later ones are read too. Check a month some days after its end: what the
 // gateway did a moment ago may not be booked yet. The gateway's account balance is not
 // compared.
 //
@@ -249,7 +251,7 @@ func (m *Merchant) CheckMonth(ctx context.Context, account, month string) (*Stat
 		return nil, nil, err
 	}
 	ck := &check{account: a, c: m.store.conn(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), seen: make(map[string]bool)}
-	for _, step := range []func(context.Context) error{ck.orders, ck.listed, ck.older} {
+	for _, step := range []func(context.Context) error{ck.orders, ck.listed, ck.older, ck.listedTransfers, ck.olderTransfers} {
 		if err := step(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -263,7 +265,7 @@ type check struct {
 	c           conn
 	month       string
 	begin, end  time.Time
-	seen        map[string]bool // transactions
+	seen        map[string]bool // transactions and transfers
 	differences []Difference
 }
 

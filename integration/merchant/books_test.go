@@ -276,3 +276,70 @@ func TestAMonthIsExported(t *testing.T) {
 		require.ErrorIs(w, w.m.Export(w.Context(), closed, "", month, merchant.CSV), io.ErrClosedPipe)
 	})
 }
+
+// CheckMonth compares payouts with the gateway's list of transfers.
+func TestCheckMonthComparesPayouts(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		stop := w.patient().open().start()
+		month := time.Now().UTC().Format("2006-01")
+		paid, failed, lost, moved := w.sent(bill("p1", "", 1000)), w.sent(bill("p2", "", 2000)), w.sent(bill("p3", "", 3000)), w.sent(bill("p4", "", 4000))
+		foreign := bill("", "", 100).TransferParams
+		foreign.ExternalRef = "another-system-1"
+		_, err := w.gw.Client().Transfers.Create(w.Context(), foreign)
+		require.NoError(w, err)
+		w.settle(paid.TransferID)
+		check := func() map[string]merchant.Difference {
+			s, list, err := w.m.CheckMonth(w.Context(), "shop", month)
+			require.NoError(w, err)
+			found := map[string]merchant.Difference{"sum": {Here: s.PaidOut}}
+			for _, d := range list {
+				found[string(d.Kind)+" "+d.Resource] = d
+			}
+			assert.Len(w, found, len(list)+1)
+			return found
+		}
+		assert.Equal(w, map[string]merchant.Difference{"sum": {Here: 10000}}, check())
+
+		stop()
+		w.gw.Webhooks.Hold()
+		require.NoError(w, w.gw.Transfers.Process(failed.TransferID))
+		require.NoError(w, w.gw.Transfers.Fail(failed.TransferID))
+		gone := "00000000-0000-4000-8000-000000000000"
+		w.exec(`UPDATE gateway_payouts SET transfer_id = ? WHERE id = 'p3'`, gone)
+		w.exec(`UPDATE gateway_facts SET amount = amount - 7 WHERE record = 'p4'`)
+		want := map[string]merchant.Difference{
+			"sum":                             {Here: 10007},
+			"paid_out " + failed.TransferID:   {Kind: merchant.DiffPaidOut, Resource: failed.TransferID, Record: "p2", Here: 2000},
+			"missing_here " + lost.TransferID: {Kind: merchant.DiffMissingHere, Resource: lost.TransferID, There: 3000},
+			"missing_there " + gone:           {Kind: merchant.DiffMissingThere, Resource: gone, Record: "p3", Here: 3000},
+			"paid_out " + moved.TransferID:    {Kind: merchant.DiffPaidOut, Resource: moved.TransferID, Record: "p4", Here: 4007, There: 4000},
+			"order ":                          {Kind: merchant.DiffOrder, Here: -4007, There: -4000},
+		}
+		assert.Equal(w, want, check())
+
+		w.exec(`UPDATE gateway_facts SET amount = amount + 7 WHERE record = 'p4'`)
+		w.exec(`UPDATE gateway_payouts SET transfer_id = ? WHERE id = 'p3'`, lost.TransferID)
+		require.NoError(w, w.m.Refresh(w.Context(), "p2"))
+		assert.Equal(w, map[string]merchant.Difference{"sum": {Here: 8000}}, check())
+	})
+}
+
+// A payout of an earlier month that comes back, and is older than what the gateway lists.
+func TestCheckMonthReadsOlderTransfers(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.patient().open().start()
+		p := w.sent(bill("rent", "", 1000))
+		w.exec(`UPDATE gateway_facts SET month = '2031-01' WHERE record = 'rent'`)
+		_, differences, err := w.m.CheckMonth(w.Context(), "shop", "2031-01")
+		require.NoError(w, err)
+		assert.Empty(w, differences)
+		w.exec(`UPDATE gateway_payouts SET transfer_id = '00000000-0000-4000-8000-000000000000' WHERE id = 'rent'`)
+		_, differences, err = w.m.CheckMonth(w.Context(), "shop", "2031-01")
+		require.NoError(w, err)
+		assert.Equal(w, []merchant.Difference{{
+			Kind: merchant.DiffMissingThere, Resource: "00000000-0000-4000-8000-000000000000", Record: "rent", Here: p.Amount,
+		}}, differences)
+	})
+}

@@ -108,8 +108,15 @@ func TestAPayoutOfNoOrder(t *testing.T) {
 		w.open().start()
 		p := w.sent(bill("rent", "", 70000))
 		w.settle(p.TransferID)
-		w.eventually("it is paid", func() bool { return w.pay(bill("rent", "", 70000)).State == merchant.Paid })
+		w.eventually("it is paid", func() bool {
+			p, err := w.m.PayoutByID(w.Context(), "rent")
+			require.NoError(w, err)
+			return p.State == merchant.Paid
+		})
 		assert.Empty(w, p.Order)
+		_, err := w.m.PayoutByID(w.Context(), "another")
+		require.ErrorIs(w, err, merchant.ErrNotFound)
+		require.ErrorIs(w, w.m.Refresh(w.Context(), "another"), merchant.ErrNotFound)
 		assert.Equal(w, int64(70000), w.balance("payout/rent"))
 		w.reaches("", "payout paid rent 70000")
 	})

@@ -85,10 +85,9 @@ func (c *paying) readable(t *gateway.Transfer, row *transferRow) bool {
 	if row == nil {
 		return false
 	}
-	var contradiction string
+	contradiction := noAmount(t)
 	switch {
-	case t.Amount <= 0 || t.Amount > spec.MaxSafeAmount:
-		contradiction = fmt.Sprintf("%d is no amount", t.Amount)
+	case contradiction != "":
 	case p.Amount != 0 && p.Amount != t.Amount:
 		contradiction = fmt.Sprintf("its amount is %d, but was %d", t.Amount, p.Amount)
 	default:
@@ -96,6 +95,35 @@ func (c *paying) readable(t *gateway.Transfer, row *transferRow) bool {
 	}
 	c.problem(&p.Reported, IsContradicted, contradiction, "transfer %s, %s: %s", t.ID, t.Status, contradiction)
 	return false
+}
+
+// noAmount says why a transfer's amount can't be true, or nothing.
+func noAmount(t *gateway.Transfer) string {
+	if t.Amount <= 0 || t.Amount > spec.MaxSafeAmount {
+		return fmt.Sprintf("%d is no amount", t.Amount)
+	}
+	return ""
+}
+
+// taken returns what a transfer has taken from the balance.
+func (row *transferRow) taken(t *gateway.Transfer) int64 {
+	if row.out {
+		return t.Amount
+	}
+	return 0
+}
+
+// PaidOut returns what a transfer has taken from the balance, in cents. wrong names what in
+// it can't be true or is not known.
+func PaidOut(t *gateway.Transfer) (out int64, wrong string) {
+	row := transferRowOf(t.Status)
+	if row == nil {
+		return 0, "unknown status " + string(t.Status)
+	}
+	if wrong := noAmount(t); wrong != "" {
+		return 0, wrong
+	}
+	return row.taken(t), ""
 }
 
 // follows reports whether the reading is newer than what gave the payout its status.
@@ -136,10 +164,7 @@ func (c *paying) follow(t *gateway.Transfer, row *transferRow) {
 		c.problem(&p.Reported, IsContradicted, "amount", "transfer %s pays %d, but payout %s is for %d", t.ID, t.Amount, p.ID, p.Requested)
 	}
 	p.Amount = t.Amount
-	out := int64(0)
-	if row.out {
-		out = t.Amount
-	}
+	out := row.taken(t)
 	if delta := out - p.Out; delta != 0 {
 		p.Out = out
 		p.Moves++
