@@ -35,6 +35,7 @@ func (m *Merchant) compare(ctx context.Context) {
 			}
 			n += due
 		}
+		m.noteBalances(ctx)
 		if n += m.sweep(ctx); n > 0 {
 			continue
 		}

@@ -85,6 +85,20 @@ type Account struct {
 	// the charges of subscriptions.
 	Links bool
 
+	// Balance returns the balance of the account at the gateway, in cents; nil if you can't
+	// read it. [Merchant.Run] notes it four times a day, at moments when nothing waits, and
+	// [Merchant.CheckMonth] compares its change with the entries. The gateway shows the
+	// balance in its v1 API alone, which has a credential of its own:
+	//
+	//	Balance: func(ctx context.Context) (int64, gateway.Currency, error) {
+	//		b, err := v1.Balance(ctx) // v1 is a legacy.Client
+	//		if err != nil {
+	//			return 0, "", err
+	//		}
+	//		return b.Balance, b.Currency, nil
+	//	}
+	Balance func(ctx context.Context) (cents int64, currency gateway.Currency, err error)
+
 	// Zone decides to which month an entry of the books belongs; default
 	// America/Sao_Paulo.
 	Zone *time.Location

@@ -17,14 +17,24 @@ import (
 // The index gateway_charges_open allows one charge of an order whose outcome is not known.
 // The charges of a subscription are the gateway's and have no reference. The column params
 // has the request for a subscription until its customer exists. Gateway_link_sales has
-// what a sale by each link looks like, at each version of its products.
+// what a sale by each link looks like, at each version of its products. Gateway_balances has
+// balances at the gateway, and the sum of the account's entries at the same time.
 const schema = `
 CREATE TABLE IF NOT EXISTS gateway_accounts (
 	name        text PRIMARY KEY,
 	fingerprint text NOT NULL,
 	prefix      text NOT NULL UNIQUE,
 	created_at  {bigint} NOT NULL,
-	sweep_at    {bigint}
+	sweep_at    {bigint},
+	balance_at  {bigint}
+);
+CREATE TABLE IF NOT EXISTS gateway_balances (
+	account  text NOT NULL,
+	currency text NOT NULL,
+	at       {bigint} NOT NULL,
+	balance  {bigint} NOT NULL,
+	booked   {bigint} NOT NULL,
+	PRIMARY KEY (account, currency, at)
 );
 CREATE TABLE IF NOT EXISTS gateway_orders (
 	subject    text PRIMARY KEY,

@@ -208,12 +208,13 @@ const (
 	DiffCurrency     DifferenceKind = "currency"
 	DiffAssumed      DifferenceKind = "assumed"    // the gateway reports no paid amount, so what was charged is booked: Here
 	DiffUnreadable   DifferenceKind = "unreadable" // what the gateway's list shows can't be true, see Difference.Text
+	DiffBalance      DifferenceKind = "balance"    // the account's balance changed by There, and its entries add up to Here, see Difference.Text
 	DiffOrder        DifferenceKind = "order"      // the sums of an order are not those of its entries
 )
 
 // Difference is where two sides disagree. Amounts are in cents.
 type Difference struct {
-	Resource string // the gateway's ID of the transaction or transfer, "" if an order differs
+	Resource string // the gateway's ID of the transaction or transfer, "" if an order or the balance differs
 	Record   string // the ID of the charge or payout, "" if there is none
 	Order    string
 	Kind     DifferenceKind
@@ -235,8 +236,13 @@ const lookBack = giveUp
 // It reads what was created in the month and in the 60 days before, and older transactions
 // and transfers with entries in the month. The list of transfers can't be limited to a
 // month, so all later ones are read too. Check a month some days after its end: what the
-// gateway did a moment ago may not be booked yet. The gateway's account balance is not
-// compared.
+// gateway did a moment ago may not be booked yet.
+//
+// With [Account.Balance] it also compares how much the account's balance changed with the
+// entries that were booked meanwhile, from within a day of the month's begin to within a day
+// of its end. What other systems do on the account is a difference, and so is a fee that is
+// not the estimated one: [Merchant.Adjust] books it. An open dispute is one while the
+// gateway does not withhold the money yet.
 //
 // The errors are those of [Merchant.Month], and those of the client if the list can't be
 // read.
@@ -250,8 +256,8 @@ func (m *Merchant) CheckMonth(ctx context.Context, account, month string) (*Stat
 	if err != nil {
 		return nil, nil, err
 	}
-	ck := &check{account: a, c: m.store.conn(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), seen: make(map[string]bool)}
-	for _, step := range []func(context.Context) error{ck.orders, ck.listed, ck.older, ck.listedTransfers, ck.olderTransfers} {
+	ck := &check{account: a, c: m.store.conn(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), currency: s.Currency, seen: make(map[string]bool)}
+	for _, step := range []func(context.Context) error{ck.orders, ck.listed, ck.older, ck.listedTransfers, ck.olderTransfers, ck.balance} {
 		if err := step(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -265,6 +271,7 @@ type check struct {
 	c           conn
 	month       string
 	begin, end  time.Time
+	currency    gateway.Currency
 	seen        map[string]bool // transactions and transfers
 	differences []Difference
 }

@@ -1,14 +1,17 @@
 package merchant_test
 
 import (
+	"context"
 	"encoding/csv"
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/assert"
@@ -341,5 +344,81 @@ func TestCheckMonthReadsOlderTransfers(t *testing.T) {
 		assert.Equal(w, []merchant.Difference{{
 			Kind: merchant.DiffMissingThere, Resource: "00000000-0000-4000-8000-000000000000", Record: "rent", Here: p.Amount,
 		}}, differences)
+	})
+}
+
+// CheckMonth compares the change of the account's balance with the entries.
+func TestCheckMonthComparesTheBalance(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		v1, err := legacy.New(w.gw.Client(), gateway.NewSecret(w.gw.Key()))
+		require.NoError(w, err)
+		broken := true
+		var mu sync.Mutex
+		w.cfg.Accounts[0].Balance = func(ctx context.Context) (int64, gateway.Currency, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if broken {
+				broken = false
+				panic("a bug in Balance")
+			}
+			b, err := v1.Balance(ctx)
+			if err != nil {
+				return 0, "", err
+			}
+			return b.Balance, b.Currency, nil
+		}
+		w.cfg.CompareEvery = 50 * time.Millisecond
+		w.patient().open().start()
+		notes := func() (n int) {
+			require.NoError(w, w.reader.QueryRowContext(w.Context(), `SELECT COUNT(*) FROM gateway_balances`).Scan(&n))
+			return n
+		}
+		again := func() {
+			w.Helper()
+			require.NoError(w, w.gw.Wait(w.Context()))
+			require.NoError(w, w.m.Idle(w.Context()))
+			before := notes() + 1 // one may be on its way
+			w.eventually("the balance is noted again", func() bool { return notes() > before })
+		}
+		month := time.Now().UTC().Format("2006-01")
+		check := func() []merchant.Difference {
+			w.Helper()
+			_, list, err := w.m.CheckMonth(w.Context(), "", month)
+			require.NoError(w, err)
+			for i := range list {
+				assert.Regexp(w, `^between \S+Z and \S+Z the balance`, list[i].Text)
+				list[i].Text = ""
+			}
+			return list
+		}
+		again()
+		w.sold("B1", 10000)
+		_, err = w.m.Refund(w.Context(), merchant.RefundParams{ID: "r1", Order: "B1", UpTo: 1000})
+		require.NoError(w, err)
+		w.sent(bill("rent", "", 3000))
+		card := pix("B2", 5000)
+		card.Method, card.Token = gateway.CreditCard, "pgct_test_visa"
+		disputed := w.paysWith(card)
+		require.NoError(w, w.gw.Transactions.Chargeback(disputed.TransactionID))
+		w.eventually("it is booked", func() bool { return w.state("B2").Disputed > 0 && w.state("B1").Refunded > 0 })
+		again()
+		assert.Empty(w, check())
+
+		other := pix("", 700)
+		other.ExternalRef = "another-system-1"
+		foreign, err := w.gw.Client().Transactions.Create(w.Context(), other.TransactionParams)
+		require.NoError(w, err)
+		require.NoError(w, w.gw.Transactions.Pay(foreign.ID))
+		tx, err := w.gw.Client().Transactions.Get(w.Context(), foreign.ID)
+		require.NoError(w, err)
+		left := tx.PaidAmount - tx.Fee.EstimatedFee
+		again()
+		booked := w.month(month).Closing
+		assert.Equal(w, []merchant.Difference{{Kind: merchant.DiffBalance, Here: booked, There: booked + left}}, check())
+
+		require.NoError(w, w.m.Adjust(w.Context(), "", "B1", left, "Rui", "sold by the old shop"))
+		again()
+		assert.Empty(w, check())
 	})
 }
