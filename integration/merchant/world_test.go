@@ -109,9 +109,13 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 // without a unique constraint: only package merchant prevents a second one.
 func (w *world) tables() {
 	w.Helper()
+	n := `n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY`
+	if w.dialect == operations.DialectSQLite {
+		n = `n INTEGER PRIMARY KEY AUTOINCREMENT`
+	}
 	for _, statement := range []string{
 		`CREATE TABLE orders (id text PRIMARY KEY, state text NOT NULL, ships int NOT NULL)`,
-		`CREATE TABLE calls (name text NOT NULL, subject text NOT NULL, record text NOT NULL, amount bigint NOT NULL)`,
+		`CREATE TABLE calls (` + n + `, name text NOT NULL, subject text NOT NULL, record text NOT NULL, amount bigint NOT NULL)`,
 	} {
 		w.exec(statement)
 	}
@@ -249,7 +253,7 @@ func (w *world) ships(id string) (n int) {
 // calls returns the calls of callbacks for an order.
 func (w *world) calls(order string) (list []string) {
 	w.Helper()
-	rows, err := w.reader.QueryContext(w.Context(), w.sql(`SELECT name, record, amount FROM calls WHERE subject = ?`), order)
+	rows, err := w.reader.QueryContext(w.Context(), w.sql(`SELECT name, record, amount FROM calls WHERE subject = ? ORDER BY n`), order)
 	require.NoError(w, err)
 	defer func() { require.NoError(w, rows.Close()) }()
 	for rows.Next() {
