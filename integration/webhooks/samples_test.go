@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The pool of docs/webhooks.md.
+// openDatabase opens a pool as docs/webhooks.md says.
 func openDatabase(dsn string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
