@@ -32,8 +32,8 @@ import (
 )
 
 const (
-	stormTime = 10 * time.Second
-	buyers    = 24
+	stormTime = 12 * time.Second
+	buyers    = 12
 )
 
 func main() {
@@ -223,7 +223,7 @@ func (s *stage) storm(ctx context.Context) (err error) {
 	}
 	kills := 0
 	for ; err == nil && time.Now().Before(deadline); kills++ {
-		time.Sleep(time.Duration(100+rand.IntN(800)) * time.Millisecond) //nolint:gosec // no secret
+		time.Sleep(time.Duration(200+rand.IntN(1000)) * time.Millisecond) //nolint:gosec // no secret
 		err = errors.Join(s.kill(), s.start(ctx))
 	}
 	for range buyers {
