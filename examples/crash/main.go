@@ -31,10 +31,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-const (
-	stormTime = 12 * time.Second
-	buyers    = 12
-)
+const stormTime, buyers = 9 * time.Second, 12
 
 func main() {
 	if !isShop() {
@@ -142,10 +139,7 @@ func (s *stage) start(ctx context.Context) error {
 	s.shop.Env, s.shop.Stderr = append(os.Environ(), s.environment...), os.Stderr
 	_, err := s.shop.StdinPipe() // ends with this process
 	stdout, err2 := s.shop.StdoutPipe()
-	if err := errors.Join(err, err2); err != nil {
-		return err
-	}
-	if err := s.shop.Start(); err != nil {
+	if err := errors.Join(err, err2, s.shop.Start()); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
