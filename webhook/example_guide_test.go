@@ -147,6 +147,77 @@ func ExampleOnTransaction_refund() {
 	// BRL 3.50
 }
 
+// The webhook of a payment was lost, and a charge that expires has none. A service calls
+// Run instead of Once.
+func ExampleReconciler_Once() {
+	gw, err := mockserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer gw.Close() //nolint:errcheck // nothing listens
+	client := gw.Client()
+	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: client})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var pending sync.Map // the orders by transaction; a table in production
+	webhook.OnTransaction(rx, webhook.AnyKind, func(_ context.Context, e *webhook.TransactionEvent) error {
+		fmt.Println(e.Kind, e.CorrelationID)
+		pending.Delete(e.ResourceID)
+		return nil
+	})
+	open := func(context.Context) iter.Seq2[webhook.OpenResource, error] {
+		return func(yield func(webhook.OpenResource, error) bool) {
+			for id := range pending.Range { // SELECT … WHERE state = 'pending' AND created_at < …
+				r := webhook.OpenResource{Family: webhook.FamilyTransaction, ID: id.(string), Status: string(gateway.TransactionPending)}
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+	reconciler, err := webhook.NewReconciler(rx, webhook.ReconcilerConfig{Open: open})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx := context.Background()
+	for _, order := range []string{"order-1001", "order-1002"} {
+		tx, err := client.Transactions.Create(ctx, gateway.TransactionParams{
+			ExternalRef: order, Amount: 1990, Method: gateway.Pix, Products: []gateway.Product{{Name: "Mug", Price: 1990}},
+			Buyer: gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"},
+		})
+		if err == nil && order == "order-1001" {
+			err = gw.Transactions.Pay(tx.ID) // no endpoint is registered: the webhook is lost
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		pending.Store(tx.ID, order)
+	}
+	if err := gw.Clock.Advance(25 * time.Hour); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		round, err := reconciler.Once(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("checked", round.Checked, "found", round.Found)
+	}
+	// Unordered output:
+	// transaction.paid order-1001
+	// transaction.expired order-1002
+	// checked 2 found 2
+	// checked 0 found 0
+}
+
 // The merchant has no record of a sale by checkout link until its webhook
 // arrives. If the webhook is lost, the list of transactions still has the sale.
 func ExampleReconcilerConfig_checkoutLinks() {

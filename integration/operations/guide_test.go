@@ -3,13 +3,13 @@ package operations_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
@@ -63,14 +63,7 @@ func refunded(ctx context.Context, tx *sql.Tx, r operations.RefundResult) error 
 	if r.Err != nil { // rejected for good: nothing was refunded
 		state, reason = "refused", r.Err.Error()
 	}
-	result, err := tx.ExecContext(ctx, `UPDATE returns SET state = ?, reason = ? WHERE id = ?`, state, reason, r.Operation.Key)
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("there is no return %s: %w", r.Operation.Key, err)
-	}
-	return nil
+	return merchant.One(tx.ExecContext(ctx, `UPDATE returns SET state = ?, reason = ? WHERE id = ?`, state, reason, r.Operation.Key))
 }
 
 func (r *returns) work(ctx context.Context) error {

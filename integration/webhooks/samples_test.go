@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The pool of docs/webhooks.md.
+// openDatabase opens a pool as docs/webhooks.md says.
 func openDatabase(dsn string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
@@ -47,7 +47,7 @@ func sample(ctx context.Context, db *sql.DB) (*webhook.Receiver, error) {
 	return rx, nil
 }
 
-// The code of "Several accounts" in docs/webhooks.md.
+// Several accounts, as docs/webhooks.md says.
 func severalAccounts(baseURL string, credentials, secrets map[string]string, store *sqlstore.Store) (*http.ServeMux, []*webhook.Receiver, error) {
 	mux, receivers := http.NewServeMux(), []*webhook.Receiver(nil)
 	for _, name := range []string{"shop-br", "shop-mx"} {
