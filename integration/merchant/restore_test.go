@@ -3,7 +3,6 @@ package merchant_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -158,39 +157,45 @@ func TestARefundOfAnAmountThatWaitedInTheBackup(t *testing.T) {
 			assert.Equal(t, int64(300), w.state("A1").Refunded, "it looks like someone else's")
 			want := []string{"shop-A1-1 paid 1000 refunded 600"}
 			if canceled {
-				require.NoError(t, cancelRefunds(t.Context(), w.db, operations.SQLite(w.db), w.cfg.Accounts[0].Client))
+				require.NoError(t, cancelRefund(t.Context(), w.db, w.cfg.Accounts[0].Client, "r1"))
 				want = []string{"shop-A1-1 paid 1000 refunded 300"}
 			}
 			stop = w.start()
 			require.NoError(t, w.m.Idle(t.Context()))
 			stop()
 			assert.Equal(t, want, w.moved())
-			assert.Len(t, w.made("shop-"), 1)
+			if !canceled {
+				w.reaches("A1", "paid shop-A1-1 1000", "refunded  300", "refunded r1 300")
+				return
+			}
+			require.NoError(t, w.m.Refresh(t.Context(), "shop-A1-1"))
+			r, err := w.m.Refund(t.Context(), merchant.RefundParams{ID: "r1", Order: "A1", Amount: 300})
+			require.NoError(t, err)
+			assert.Equal(t, merchant.Withdrawn, r.State)
+			w.reaches("A1", "paid shop-A1-1 1000", "refunded  300")
 		})
 	}
 }
 
-// cancelRefunds cancels the refunds that wait in an account's outbox.
-func cancelRefunds(ctx context.Context, db *sql.DB, driver operations.Driver[*sql.Tx], client *gateway.Client) error {
-	outbox, err := operations.New(driver, operations.Config{Client: client})
+// cancelRefund cancels a refund that was not sent.
+func cancelRefund(ctx context.Context, db *sql.DB, client *gateway.Client, id string) error {
+	outbox, err := operations.New(operations.SQLite(db), operations.Config{Client: client}) // with the account's name
 	if err != nil {
 		return err
 	}
-	waiting, err := outbox.List(ctx, operations.Query{Kind: "transactions.refund", States: []operations.State{operations.Waiting}, Limit: 1000})
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	for _, entry := range waiting { // of those that the gateway shows as made
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
-		if err := errors.Join(outbox.CancelTx(ctx, tx, entry.ID), tx.Commit()); err != nil {
-			return err
-		}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	refund, err := outbox.FindTx(ctx, tx, "transactions.refund", id)
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := outbox.CancelTx(ctx, tx, refund.ID); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // The reference of a charge is made of the order's ID. If a database counts orders, a
