@@ -178,6 +178,9 @@ var (
 
 	// ErrState reports that the state of the record does not allow the call.
 	ErrState = errors.New("merchant: the state of the record does not allow this")
+
+	// ErrNotRunning reports that [Merchant.Run] was not called in this process.
+	ErrNotRunning = errors.New("merchant: Run was not called in this process")
 )
 
 // invalid returns the error of a parameter.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -23,6 +24,8 @@ type Merchant struct {
 	store    *store
 	accounts map[string]*account
 	woken    chan struct{} // has an element if a fact may be waiting for its callback
+	events   *sqlstore.Store
+	phase    atomic.Int32 // of Run, see Ready
 }
 
 // account is an account with what sends and receives for it.
@@ -63,7 +66,7 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 		return nil, errors.New("merchant: Config.Dialect is unknown: use operations.DialectSQLite or operations.DialectPostgres")
 	}
 	m := &Merchant{cfg: cfg, store: newStore(driver), accounts: make(map[string]*account), woken: make(chan struct{}, 1)}
-	events := sqlstore.New(db, dialect, sqlstore.WithLogger(cfg.Logger))
+	m.events = sqlstore.New(db, dialect, sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
 		if err := m.add(a, driver); err != nil {
 			return nil, err
@@ -74,7 +77,7 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 			return nil, opening(err)
 		}
 	}
-	if err := events.Migrate(ctx); err != nil {
+	if err := m.events.Migrate(ctx); err != nil {
 		return nil, opening(err)
 	}
 	if err := m.store.look(ctx); err != nil {
@@ -87,7 +90,7 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 		if err := m.recognize(ctx, a); err != nil {
 			return nil, opening(err)
 		}
-		if err := m.receive(a, events); err != nil { //nolint:contextcheck // the receiver outlives the call
+		if err := m.receive(a, m.events); err != nil { //nolint:contextcheck // the receiver outlives the call
 			return nil, err
 		}
 	}
@@ -186,7 +189,9 @@ func (m *Merchant) Run(ctx context.Context) error {
 	}
 	running.Go(func() { m.deliver(ctx) })
 	running.Go(func() { m.compare(ctx) })
+	m.phase.Store(isRunning)
 	<-ctx.Done()
+	m.phase.Store(hasEnded)
 	for _, a := range m.accounts {
 		running.Go(func() { m.shutDown(ctx, a) })
 	}

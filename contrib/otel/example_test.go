@@ -1,10 +1,12 @@
 package otelgateway_test
 
 import (
+	"context"
 	"database/sql"
 	"net/http"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 
@@ -13,7 +15,7 @@ import (
 
 // A service that takes payments and receives webhooks.
 func Example() {
-	_, _ = serve, send // they need a gateway
+	_, _, _ = serve, send, sell // they need a gateway
 }
 
 func serve(mux *http.ServeMux, keys []webhook.SigningKey, store webhook.Store, baseURL string, credential gateway.Credential) (*gateway.Client, error) {
@@ -45,4 +47,16 @@ func send(telemetry *otelgateway.Telemetry, db *sql.DB, client *gateway.Client) 
 		return nil, err
 	}
 	return outbox, nil
+}
+
+func sell(ctx context.Context, telemetry *otelgateway.Telemetry, db *sql.DB, config merchant.Config) (*merchant.Merchant, error) {
+	config.Observe = telemetry.OutboxObserver()
+	m, err := merchant.Open(ctx, db, config)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := telemetry.WatchMerchant(m); err != nil { // problems, callbacks, comparisons, operations, events
+		return nil, err
+	}
+	return m, nil
 }

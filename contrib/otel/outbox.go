@@ -82,22 +82,29 @@ type Outbox interface {
 // [operations.Outbox.Counts], which queries the database, so call it once for each
 // account, in only one of the processes that share a database.
 func (t *Telemetry) WatchOutbox(o Outbox) (metric.Registration, error) {
-	unfinished, err := t.meter.Int64ObservableGauge("gateway.outbox.operations", metric.WithUnit("{operation}"),
-		metric.WithDescription("Operations in the outbox that are neither done nor canceled."))
+	unfinished, err := t.newOutboxGauge()
 	if err != nil {
 		return nil, err
 	}
-	account := accountKey.String(o.Account().Name) // an outbox's account has a name
 	return t.meter.RegisterCallback(func(ctx context.Context, observer metric.Observer) error {
 		counts, err := o.Counts(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			observeOperations(observer, unfinished, o.Account().Name, counts)
 		}
-		for _, state := range [...]operations.State{
-			operations.Waiting, operations.Working, operations.Sent, operations.Ambiguous, operations.Decided, operations.Dead,
-		} { // also those without operations: an alert has to see the 0
-			observer.ObserveInt64(unfinished, counts[state], metric.WithAttributes(account, outboxStateKey.String(string(state))))
-		}
-		return nil
+		return err
 	}, unfinished)
+}
+
+func (t *Telemetry) newOutboxGauge() (metric.Int64ObservableGauge, error) {
+	return t.meter.Int64ObservableGauge("gateway.outbox.operations", metric.WithUnit("{operation}"),
+		metric.WithDescription("Operations in the outbox that are neither done nor canceled."))
+}
+
+// observeOperations reports the operations of an account, which has a name.
+func observeOperations(o metric.Observer, unfinished metric.Int64ObservableGauge, account string, counts map[operations.State]int64) {
+	for _, state := range [...]operations.State{
+		operations.Waiting, operations.Working, operations.Sent, operations.Ambiguous, operations.Decided, operations.Dead,
+	} { // also those without operations: an alert has to see the 0
+		o.ObserveInt64(unfinished, counts[state], metric.WithAttributes(accountKey.String(account), outboxStateKey.String(string(state))))
+	}
 }

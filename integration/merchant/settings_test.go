@@ -3,6 +3,7 @@ package merchant_test
 import (
 	"crypto/rand"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"net/url"
 	"os"
@@ -183,25 +184,30 @@ func TestAnIdleProcessReadsIndexes(t *testing.T) {
 		stop = w.start()
 		w.eventually("the process polls all tables", func() bool { return tap.saw(polled...) })
 		stop()
-		idle := tap.statements()
-		for statement, args := range idle {
-			if statement = strings.TrimSpace(statement); !strings.HasPrefix(statement, "SELECT") && !strings.HasPrefix(statement, "WITH") && !strings.HasPrefix(statement, "UPDATE") {
-				continue
-			}
-			var values []any
-			for _, arg := range args {
-				values = append(values, arg.Value)
-			}
-			for _, line := range w.plan(statement, values) {
-				for _, table := range polled {
-					assert.NotContains(w, line, "Seq Scan on "+table, statement)
-					if strings.HasPrefix(line, "SCAN "+table) {
-						assert.Contains(w, line, "INDEX", statement)
-					}
+		w.indexed(tap.statements())
+	})
+}
+
+// indexed checks that the plan of each statement reads the tables with work by an index.
+func (w *world) indexed(statements map[string][]driver.NamedValue) {
+	w.Helper()
+	for statement, args := range statements {
+		if statement = strings.TrimSpace(statement); !strings.HasPrefix(statement, "SELECT") && !strings.HasPrefix(statement, "WITH") && !strings.HasPrefix(statement, "UPDATE") {
+			continue
+		}
+		var values []any
+		for _, arg := range args {
+			values = append(values, arg.Value)
+		}
+		for _, line := range w.plan(statement, values) {
+			for _, table := range polled {
+				assert.NotContains(w, line, "Seq Scan on "+table+" ", statement)
+				if strings.HasPrefix(line+" ", "SCAN "+table+" ") {
+					assert.Contains(w, line, "INDEX", statement)
 				}
 			}
 		}
-	})
+	}
 }
 
 // fill makes 5,000 copies of the records of an order that is done.

@@ -1,0 +1,75 @@
+package otelgateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gateway-go/gateway/merchant"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+const callbackStateKey = attribute.Key("gateway.merchant.callback.state") // "waiting" or "failing"
+
+// Merchant is implemented by [merchant.Merchant].
+type Merchant interface {
+	Health(ctx context.Context) (merchant.Health, error)
+}
+
+// WatchMerchant reports the problems, callbacks and due comparisons of a merchant's side,
+// and the operations and events of its accounts as [Telemetry.WatchOutbox] and
+// [Telemetry.Watch] do, whenever metrics are collected, until the registration is
+// unregistered. It calls [merchant.Merchant.Health], which queries the database, so call it
+// in only one of the processes that share one.
+func (t *Telemetry) WatchMerchant(m Merchant) (metric.Registration, error) {
+	is, err := t.newMerchantGauges()
+	if err != nil {
+		return nil, err
+	}
+	return t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		h, err := m.Health(ctx)
+		if err == nil {
+			is.observe(o, &h)
+		}
+		return err
+	}, is.problems, is.callbacks, is.callbackAge, is.comparisons, is.comparisonAge, is.unfinished, is.inbox.events, is.inbox.oldest)
+}
+
+type merchantGauges struct {
+	problems, callbacks, comparisons metric.Int64ObservableGauge
+	callbackAge, comparisonAge       metric.Float64ObservableGauge
+
+	unfinished metric.Int64ObservableGauge
+	inbox      inboxGauges
+}
+
+func (t *Telemetry) newMerchantGauges() (g merchantGauges, err error) {
+	var failed [7]error
+	g.problems, failed[0] = t.meter.Int64ObservableGauge("gateway.merchant.problems", metric.WithUnit("{problem}"),
+		metric.WithDescription("What needs a person."))
+	g.callbacks, failed[1] = t.meter.Int64ObservableGauge("gateway.merchant.callbacks", metric.WithUnit("{callback}"),
+		metric.WithDescription("Facts whose callback has not succeeded yet."))
+	g.callbackAge, failed[2] = t.meter.Float64ObservableGauge("gateway.merchant.callbacks.oldest", metric.WithUnit("s"),
+		metric.WithDescription("How long the oldest callback has waited."))
+	g.comparisons, failed[3] = t.meter.Int64ObservableGauge("gateway.merchant.comparisons", metric.WithUnit("{record}"),
+		metric.WithDescription("Records that are due to be compared with the gateway."))
+	g.comparisonAge, failed[4] = t.meter.Float64ObservableGauge("gateway.merchant.comparisons.oldest", metric.WithUnit("s"),
+		metric.WithDescription("How long the oldest comparison has been due."))
+	g.unfinished, failed[5] = t.newOutboxGauge()
+	g.inbox, failed[6] = t.newInboxGauges()
+	return g, errors.Join(failed[:]...)
+}
+
+func (g *merchantGauges) observe(o metric.Observer, h *merchant.Health) {
+	o.ObserveInt64(g.problems, int64(h.Problems))
+	for state, n := range map[string]int{"waiting": h.Callbacks.Waiting - h.Callbacks.Failing, "failing": h.Callbacks.Failing} {
+		o.ObserveInt64(g.callbacks, int64(n), metric.WithAttributes(callbackStateKey.String(state)))
+	}
+	o.ObserveFloat64(g.callbackAge, h.Callbacks.Oldest.Seconds())
+	o.ObserveInt64(g.comparisons, int64(h.Comparisons.Due))
+	o.ObserveFloat64(g.comparisonAge, h.Comparisons.Oldest.Seconds())
+	for _, a := range h.Accounts {
+		observeOperations(o, g.unfinished, a.Name, a.Operations)
+		g.inbox.observe(o, a.Name, a.Events)
+	}
+}

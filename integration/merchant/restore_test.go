@@ -1,0 +1,222 @@
+package merchant_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/operations"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// backup copies the database while it is used, and returns the copy's data source.
+func (w *world) backup() string {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "backup.db")
+	w.exec(`VACUUM INTO '` + file + `'`)
+	_, settings, _ := strings.Cut(w.name, "?")
+	return "file:" + file + "?" + settings
+}
+
+// restore opens the merchant's side on a backup. The gateway sends none of the webhooks
+// that it has sent before again.
+func (w *world) restore(backup string) {
+	w.Helper()
+	w.name = backup
+	w.db = w.connect()
+	w.reader = w.db
+	var err error
+	w.m, err = merchant.Open(w.Context(), w.db, w.cfg)
+	require.NoError(w, err)
+}
+
+// moved is the money that the gateway has moved.
+func (w *world) moved() (list []string) {
+	w.Helper()
+	for _, tx := range w.made("shop-") {
+		list = append(list, fmt.Sprintf("%s paid %d refunded %d", tx.ExternalRef, tx.PaidAmount, tx.RefundedAmount))
+	}
+	for _, out := range w.transfers() {
+		list = append(list, fmt.Sprintf("%s transferred %d", out.ExternalRef, out.Amount))
+	}
+	return list
+}
+
+// refund stores a refund, which a process that runs sends.
+func (w *world) refund(p merchant.RefundParams) {
+	w.Helper()
+	w.tx(func(tx *sql.Tx) error {
+		_, err := w.m.RefundTx(w.Context(), tx, p)
+		return err
+	})
+}
+
+// A shop that is restored from a backup sends the requests again that the gateway applied
+// since, and moves nothing twice. Its books catch up.
+func TestAShopIsRestoredFromABackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, operations.DialectSQLite, mockserver.WithOpeningBalance(1_000_000))
+	w.cfg.On.PaidAgain = merchant.RefundAgain
+	w.patient().open()
+	stop := w.start()
+	for _, id := range []string{"upto", "full", "lost-refund", "twice"} {
+		w.sold(id, 1000)
+		w.reaches(id, "paid shop-"+id+"-1 1000")
+	}
+	pending := w.charge(pix(w.order("pending"), 1000))
+	stop()
+	w.refund(merchant.RefundParams{ID: "r-upto", Order: "upto", UpTo: 300})
+	w.refund(merchant.RefundParams{ID: "r-full", Order: "full", Full: true})
+	w.stored(pix(w.order("waiting"), 1000))
+	w.tx(func(tx *sql.Tx) error {
+		_, err := w.m.PayoutTx(w.Context(), tx, bill("bill", "", 5000))
+		return err
+	})
+	backup := w.backup()
+
+	stop = w.open().start()
+	w.pays(pending)
+	w.eventually("the charge is sent", func() bool { return w.state("waiting").Charges[0].State == merchant.Pending })
+	w.pays(w.state("waiting").Charges[0])
+	w.refund(merchant.RefundParams{ID: "r-lost", Order: "lost-refund", UpTo: 400})
+	w.sold("lost", 700)
+	w.eventually("the payout is sent", func() bool { return len(w.transfers()) == 1 })
+	w.settle(w.transfers()[0].ID)
+	before := make(map[string]*merchant.Order)
+	known := []string{"pending", "upto", "full", "waiting", "lost-refund", "twice"}
+	for id, calls := range map[string]int{"pending": 1, "waiting": 1, "upto": 2, "full": 2, "lost-refund": 2} {
+		w.eventually("all is called back for "+id, func() bool { return len(w.calls(id)) == calls })
+	}
+	require.NoError(t, w.m.Idle(t.Context()))
+	stop()
+	for _, id := range known {
+		before[id] = w.state(id)
+	}
+	moved := w.moved()
+
+	w.restore(backup)
+	require.NoError(t, w.m.Reconcile(t.Context()))
+	assert.Equal(t, moved, w.moved(), "to reconcile sends nothing")
+	assert.Equal(t, before["pending"].Left(), w.state("pending").Left())
+	assert.Equal(t, before["lost-refund"].Left(), w.state("lost-refund").Left())
+	stop = w.start()
+	require.NoError(t, w.m.Idle(t.Context()))
+	stop()
+	assert.Equal(t, moved, w.moved(), "nothing is moved twice")
+	for _, id := range known {
+		after := w.state(id)
+		assert.Equal(t, before[id].Left(), after.Left(), id)
+		assert.Equal(t, before[id].Refunded, after.Refunded, id)
+		assert.Equal(t, before[id].Net(), after.Net(), id)
+		assert.Equal(t, 1, w.ships(id), id)
+	}
+	out, err := w.m.Payout(t.Context(), bill("bill", "", 5000))
+	require.NoError(t, err)
+	assert.Equal(t, merchant.Paid, out.State)
+	assert.Equal(t, []string{"paid shop-lost-refund-1 1000", "refunded  400"}, w.calls("lost-refund"), "the refund is found, without its ID")
+	assert.Empty(t, w.problems())
+
+	// The order that was made after the backup has no record: the comparison names it.
+	_, differences, err := w.m.CheckMonth(t.Context(), "shop", time.Now().UTC().Format("2006-01"))
+	require.NoError(t, err)
+	require.Len(t, differences, 1)
+	assert.Equal(t, merchant.DiffMissingHere, differences[0].Kind)
+	assert.Equal(t, int64(700), differences[0].There)
+}
+
+// A refund of an Amount that waited in the backup, and was made after it, would be made
+// again: what is already refunded counts as the state before. Cancel it in the outbox
+// before Run.
+func TestARefundOfAnAmountThatWaitedInTheBackup(t *testing.T) {
+	t.Parallel()
+	for _, canceled := range []bool{false, true} {
+		t.Run(fmt.Sprint("canceled ", canceled), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, operations.DialectSQLite)
+			w.patient().open()
+			stop := w.start()
+			w.sold("A1", 1000)
+			w.reaches("A1", "paid shop-A1-1 1000")
+			stop()
+			w.refund(merchant.RefundParams{ID: "r1", Order: "A1", Amount: 300})
+			backup := w.backup()
+			stop = w.open().start()
+			w.eventually("the refund is made", func() bool { return len(w.calls("A1")) == 2 })
+			stop()
+
+			w.restore(backup)
+			require.NoError(t, w.m.Reconcile(t.Context()))
+			assert.Equal(t, int64(300), w.state("A1").Refunded, "it looks like someone else's")
+			want := []string{"shop-A1-1 paid 1000 refunded 600"}
+			if canceled {
+				require.NoError(t, cancelRefund(t.Context(), w.db, w.cfg.Accounts[0].Client, "r1"))
+				want = []string{"shop-A1-1 paid 1000 refunded 300"}
+			}
+			stop = w.start()
+			require.NoError(t, w.m.Idle(t.Context()))
+			stop()
+			assert.Equal(t, want, w.moved())
+			if !canceled {
+				w.reaches("A1", "paid shop-A1-1 1000", "refunded  300", "refunded r1 300")
+				return
+			}
+			require.NoError(t, w.m.Refresh(t.Context(), "shop-A1-1"))
+			r, err := w.m.Refund(t.Context(), merchant.RefundParams{ID: "r1", Order: "A1", Amount: 300})
+			require.NoError(t, err)
+			assert.Equal(t, merchant.Withdrawn, r.State)
+			w.reaches("A1", "paid shop-A1-1 1000", "refunded  300")
+		})
+	}
+}
+
+// cancelRefund cancels a refund that was not sent.
+func cancelRefund(ctx context.Context, db *sql.DB, client *gateway.Client, id string) error {
+	outbox, err := operations.New(operations.SQLite(db), operations.Config{Client: client}) // with the account's name
+	if err != nil {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	refund, err := outbox.FindTx(ctx, tx, "transactions.refund", id)
+	if err != nil {
+		return err
+	}
+	if err := outbox.CancelTx(ctx, tx, refund.ID); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// The reference of a charge is made of the order's ID. If a database counts orders, a
+// restored one counts from the backup again, and an order gets the payment of a lost one,
+// because the gateway has only one transaction for each reference: let the count begin
+// above the lost IDs.
+func TestAnOrderIDThatIsUsedAgainAfterARestoreGetsTheEarlierPayment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, operations.DialectSQLite)
+	w.patient().open()
+	backup := w.backup()
+	stop := w.start()
+	lost := w.sold("17", 1000)
+	stop()
+	w.restore(backup)
+	stop = w.start()
+	c := w.charge(pix(w.order("17"), 1000))
+	assert.Equal(t, lost.TransactionID, c.TransactionID)
+	assert.Equal(t, int64(1000), c.Paid)
+	next := w.charge(pix(w.order("1000017"), 1000))
+	assert.NotEqual(t, lost.TransactionID, next.TransactionID)
+	assert.Zero(t, next.Paid)
+	stop()
+}

@@ -1,0 +1,164 @@
+package merchant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// The phases of a process; the zero value means that Run was not called.
+const (
+	isRunning = 1 + iota
+	hasEnded
+)
+
+// Ready returns nil if this process can do its work: the database responds and has the
+// tables of this release, and [Merchant.Run] is running. It is meant for a readiness
+// probe, and does not ask the gateway: a gateway that is down must not take the shop off
+// the network.
+//
+// The error says what is missing. It is [ErrNotRunning] if that is only Run, which a
+// process that just takes orders and webhooks need not call. Once Run has begun to shut
+// down, the process is not ready any more.
+func (m *Merchant) Ready(ctx context.Context) error {
+	phase := m.phase.Load()
+	if phase == hasEnded {
+		return errors.New("merchant: not ready: Run is shutting down or has ended")
+	}
+	if err := m.tablesReady(ctx); err != nil {
+		return fmt.Errorf("merchant: not ready: %w", err)
+	}
+	if phase != isRunning {
+		return ErrNotRunning
+	}
+	return nil
+}
+
+func (m *Merchant) tablesReady(ctx context.Context) error {
+	if err := m.store.conn().each(ctx, probe, nil, func(operations.Scanner) error { return nil }); err != nil {
+		return err
+	}
+	if err := m.events.Ready(ctx); err != nil {
+		return err
+	}
+	for _, a := range m.accounts {
+		if err := a.outbox.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probe reads no row, and fails if a table or column of the schema is missing.
+var probe = probing(schema)
+
+// probing returns the statement that selects every column of the tables that a schema creates.
+func probing(schema string) string {
+	var selects []string
+	for statement := range strings.SplitSeq(schema, ";") {
+		head, columns, _ := strings.Cut(statement, " (\n")
+		table, isTable := strings.CutPrefix(strings.TrimSpace(head), "CREATE TABLE IF NOT EXISTS ")
+		if !isTable {
+			continue
+		}
+		var names []string
+		for line := range strings.Lines(columns) {
+			if word := strings.Fields(line)[0]; word == strings.ToLower(word) && word != ")" { // no constraint
+				names = append(names, word)
+			}
+		}
+		selects = append(selects, "SELECT 1 FROM (SELECT "+strings.Join(names, ", ")+" FROM "+table+" WHERE 1 = 0) AS "+table)
+	}
+	return strings.Join(selects, " UNION ALL ")
+}
+
+// Health is what waits and what fails in the accounts of a process.
+type Health struct {
+	Problems    int              // how many problems [Merchant.Problems] lists
+	Callbacks   CallbackHealth   // of all accounts
+	Comparisons ComparisonHealth // of all accounts
+	Accounts    []AccountHealth  // by name
+}
+
+// CallbackHealth counts the facts whose callback has not succeeded yet.
+type CallbackHealth struct {
+	Waiting int           // all of them
+	Failing int           // of Waiting, those whose callback has failed at least once
+	Oldest  time.Duration // for how long the oldest one has waited
+}
+
+// ComparisonHealth counts the records that are due to be compared with the gateway.
+type ComparisonHealth struct {
+	Due    int
+	Oldest time.Duration // for how long the oldest one has been due
+}
+
+// AccountHealth counts the requests and events of an account.
+type AccountHealth struct {
+	Name       string
+	Operations map[operations.State]int64 // see [operations.Outbox.Counts]
+	Events     webhook.Counts
+}
+
+// Health counts what waits and what fails, for dashboards and for the page of whoever is on
+// call: a few queries in indexes, whose cost grows with what is counted.
+func (m *Merchant) Health(ctx context.Context) (Health, error) {
+	var h Health
+	for _, a := range m.sorted() {
+		is := AccountHealth{Name: a.Name}
+		var err error
+		if is.Operations, err = a.outbox.Counts(ctx); err != nil {
+			return h, err
+		}
+		if is.Events, err = a.receiver.Counts(ctx); err != nil {
+			return h, err
+		}
+		h.Problems += int(is.Operations[operations.Ambiguous]+is.Operations[operations.Dead]) + is.Events.Dead
+		h.Accounts = append(h.Accounts, is)
+	}
+	err := m.countCallbacks(ctx, &h)
+	if err == nil {
+		err = m.countComparisons(ctx, &h.Comparisons)
+	}
+	return h, err
+}
+
+// countCallbacks counts the callbacks, and the problems that are in no account's counts.
+func (m *Merchant) countCallbacks(ctx context.Context, h *Health) error {
+	names, args := m.names()
+	c := m.store.conn()
+	var often, oldest, open int64
+	if _, err := c.first(ctx, `SELECT COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN attempts >= ? THEN 1 END),
+		COALESCE({now} - MIN(created_at), 0) FROM gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`,
+		append([]any{failedOften}, args...), &h.Callbacks.Waiting, &h.Callbacks.Failing, &often, &oldest); err != nil {
+		return err
+	}
+	h.Callbacks.Oldest = inTime(oldest)
+	_, err := c.first(ctx, `SELECT COUNT(*) FROM gateway_problems WHERE closed_at IS NULL AND account IN (`+names+`) AND kind <> ?`,
+		append(args, string(ProblemAmbiguous)), &open)
+	h.Problems += int(often + open)
+	return err
+}
+
+func (m *Merchant) countComparisons(ctx context.Context, n *ComparisonHealth) error {
+	names, args := m.names()
+	for _, kind := range m.comparisons() {
+		var due int
+		var oldest int64
+		if _, err := m.store.conn().first(ctx, `SELECT COUNT(*), COALESCE({now} - MIN(check_at), 0) FROM `+kind.table+`
+			WHERE check_at <= {now} AND account IN (`+names+`)`, args, &due, &oldest); err != nil {
+			return err
+		}
+		n.Due += due
+		n.Oldest = max(n.Oldest, inTime(oldest))
+	}
+	return nil
+}
+
+// inTime returns an age by the database's clock, which may have been set back.
+func inTime(ms int64) time.Duration { return time.Duration(max(ms, 0)) * time.Millisecond }
