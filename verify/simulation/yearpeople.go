@@ -202,7 +202,11 @@ func (y *Year) sell(ctx context.Context) {
 			y.staff(ctx, "close "+order, func(ctx context.Context, s *shop) error { return s.close(ctx, order) })
 		})
 	}
-	for i := range y.people.IntN(6) - 3 {
+	returns := y.people.IntN(6) - 3
+	if y.cfg.Defect == RefundsByItself { // few of its responses are lost
+		returns = 4
+	}
+	for i := range returns {
 		y.goBack(order, i)
 	}
 }
@@ -311,6 +315,9 @@ func (s *shop) close(ctx context.Context, order string) error {
 // it may be stored.
 func (y *Year) goBack(order string, number int) {
 	kind, share := y.people.IntN(3), 1+y.people.Int64N(99)
+	if y.cfg.Defect == RefundsByItself {
+		kind, share = 2, 1+share/4
+	}
 	y.after(day, 30*day, func(ctx context.Context) {
 		var p *kit.RefundParams
 		y.staff(ctx, "refund "+order, func(ctx context.Context, s *shop) error {
@@ -329,7 +336,7 @@ func (y *Year) goBack(order string, number int) {
 				case kind == 0 || c.Method == gateway.Voucher:
 					p.Full = true
 					y.decided[c.ID] = c.Paid
-				case kind == 1 && y.cfg.Defect != RefundsByItself:
+				case kind == 1:
 					p.UpTo = c.Refunded + part
 					y.decided[c.ID] = max(y.decided[c.ID], p.UpTo)
 				default:
