@@ -82,7 +82,8 @@ func (c *YearCounts) Add(o YearCounts) {
 // zone is the account's. A month begins at 3 o'clock UTC.
 var zone = time.FixedZone("BRT", -3*60*60)
 
-// RunYear runs a shop and returns its log. It must be called in a synctest bubble. The
+// RunYear runs a shop and returns its log. It must be called in a synctest bubble, after
+// [SimulateDatabaseTime]. The
 // error is a [*DifferenceError] if the books are wrong after a month, or a moment.
 func RunYear(ctx context.Context, cfg YearConfig) (log []byte, counts YearCounts, err error) {
 	y := &Year{

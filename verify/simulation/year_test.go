@@ -13,6 +13,14 @@ import (
 	"github.com/gateway-go/gateway/verify/simulation"
 )
 
+func TestMain(m *testing.M) {
+	if err := simulation.SimulateDatabaseTime(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	m.Run()
+}
+
 // runYear runs a shop in a synctest bubble.
 func runYear(t *testing.T, cfg simulation.YearConfig) (log []byte, counts simulation.YearCounts, err error) {
 	t.Helper()

@@ -11,10 +11,11 @@ import (
 	"modernc.org/sqlite"
 )
 
-// The time of a statement is that of the bubble in which it runs: package merchant takes
-// the time from the database, with julianday('now').
-func init() { //nolint:gochecknoinits // the driver registers functions globally, before a connection is opened
-	sqlite.MustRegisterScalarFunction("julianday", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+// SimulateDatabaseTime makes the time of every SQLite database that is opened from now on
+// that of the bubble in which a statement runs: package merchant takes the time from the
+// database, with julianday('now'). Call it once in a test process, before [RunYear].
+func SimulateDatabaseTime() error {
+	return sqlite.RegisterScalarFunction("julianday", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 		if args[0] != "now" {
 			return nil, errors.New("only julianday('now') is simulated")
 		}
