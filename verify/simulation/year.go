@@ -188,8 +188,7 @@ func (y *Year) until(ctx context.Context, t time.Time) error {
 		if next.After(t) {
 			next = t
 		}
-		time.Sleep(next.Sub(now))
-		if err := ctx.Err(); err != nil {
+		if err := pause(ctx, next.Sub(now)); err != nil {
 			return err
 		}
 		if err := y.turn(ctx); err != nil {
@@ -197,6 +196,17 @@ func (y *Year) until(ctx context.Context, t time.Time) error {
 		}
 	}
 	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (y *Year) turn(ctx context.Context) error {

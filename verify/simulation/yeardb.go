@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"time"
 
-	"modernc.org/sqlite"
+	"modernc.org/sqlite" //nolint:depguard // only tests import this package
 )
 
 // SimulateDatabaseTime makes the time of every SQLite database that is opened from now on
@@ -35,10 +35,6 @@ func (y *Year) dsn() string {
 type yearConnector struct {
 	s *shop
 	d driver.Driver
-}
-
-func newYearConnector(s *shop) (*yearConnector, error) {
-	return &yearConnector{s, s.y.reader.Driver()}, nil
 }
 
 func (c *yearConnector) Driver() driver.Driver { return c.d }
@@ -72,7 +68,11 @@ func (c yearConn) statement(ctx context.Context, text string) (driver.Stmt, erro
 	if stmt := c.prepared[text]; stmt != nil {
 		return stmt, nil
 	}
-	stmt, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, c.s.y.cfg.Defect.change(text))
+	conn, ok := c.Conn.(driver.ConnPrepareContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	stmt, err := conn.PrepareContext(ctx, c.s.y.cfg.Defect.change(text))
 	if err == nil {
 		c.prepared[text] = stmt
 	}
@@ -84,7 +84,11 @@ func (c yearConn) ExecContext(ctx context.Context, statement string, args []driv
 	if err != nil {
 		return nil, err
 	}
-	return stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+	run, ok := stmt.(driver.StmtExecContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	return run.ExecContext(ctx, args)
 }
 
 func (c yearConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -92,7 +96,11 @@ func (c yearConn) QueryContext(ctx context.Context, query string, args []driver.
 	if err != nil {
 		return nil, err
 	}
-	return stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+	run, ok := stmt.(driver.StmtQueryContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	return run.QueryContext(ctx, args)
 }
 
 // Close implements driver.Conn.
@@ -108,7 +116,11 @@ func (c yearConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx
 	if c.s.crashed.Load() {
 		return nil, errCrashed
 	}
-	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+	conn, ok := c.Conn.(driver.ConnBeginTx)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	tx, err := conn.BeginTx(ctx, opts)
 	if err != nil {
 		return nil, err
 	}

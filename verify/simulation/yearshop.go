@@ -41,15 +41,12 @@ func (y *Year) start(ctx context.Context) error {
 	if y.shop != nil {
 		s.number = y.shop.number + 1
 	}
-	connector, err := newYearConnector(s)
-	if err != nil {
-		return err
-	}
-	s.db = sql.OpenDB(connector)
+	s.db = sql.OpenDB(&yearConnector{s, y.reader.Driver()})
 	s.db.SetMaxIdleConns(16)
 	options := []gateway.Option{
 		gateway.WithAccount("shop"), gateway.WithHTTPClient(&http.Client{Transport: yearRoute{s}}), noBackoff(), gateway.WithAttemptTimeout(17 * time.Second),
 	}
+	var err error
 	s.client, err = gateway.New(mockserver.BaseURL, gateway.BearerToken(y.gw.Key()), options...)
 	if err != nil {
 		return err
@@ -154,7 +151,7 @@ func (n yearRoute) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errCrashed
 	}
 	if !read && y.chance(y.network, 100) {
-		return nil, n.arriveLate(r, what)
+		return nil, n.arriveLate(r, what) //nolint:contextcheck // it outlives the request
 	}
 	resp, err := y.gw.Transport().RoundTrip(r)
 	if err != nil {
@@ -174,12 +171,8 @@ func (n yearRoute) RoundTrip(r *http.Request) (*http.Response, error) {
 // latency delays a request and lets the gateway's clock catch up.
 func (n yearRoute) latency(ctx context.Context) error {
 	y := n.s.y
-	timer := time.NewTimer(y.span(y.network, 20*time.Millisecond, 400*time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := pause(ctx, y.span(y.network, 20*time.Millisecond, 400*time.Millisecond)); err != nil {
+		return err
 	}
 	if n.s.crashed.Load() {
 		return errCrashed
@@ -197,9 +190,11 @@ func (n yearRoute) arriveLate(r *http.Request, what string) error {
 	}
 	header, url, method, wait := r.Header.Clone(), r.URL.String(), r.Method, y.span(y.network, time.Second, time.Minute)
 	y.late.Go(func() {
-		time.Sleep(wait)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 30*time.Second) // the gateway may not respond
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), wait+30*time.Second) // the gateway may not respond
 		defer cancel()
+		if pause(ctx, wait) != nil {
+			return
+		}
 		late, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body)) //nolint:gosec // goes to the mock gateway, in memory
 		if err != nil {
 			return
