@@ -233,8 +233,9 @@ const lookBack = giveUp
 // entries. It also compares each order of the month with its entries. It changes nothing:
 // [Merchant.Refresh] books what was missed.
 //
-// It reads what was created in the month and in the 60 days before, and older transactions
-// and transfers with entries in the month. The list of transfers can't be limited to a
+// It reads what was created in the month and in the 60 days before, older transactions and
+// transfers with entries in the month and, if the list has no amounts, each transaction that
+// was paid or refunded in part, or disputed. The list of transfers can't be limited to a
 // month, so all later ones are read too. Check a month some days after its end: what the
 // gateway did a moment ago may not be booked yet.
 //
@@ -341,7 +342,9 @@ func (k *check) page(ctx context.Context, items []gateway.TransactionSummary) er
 		switch during := k.during(t.PaidAt.Time) || k.during(t.UpdatedAt.Time) || e != nil && e.during; {
 		case !during:
 		case e != nil:
-			k.compare(shownTransaction(t), e)
+			if err := k.compareListed(ctx, t, e); err != nil {
+				return err
+			}
 		case strings.HasPrefix(t.ExternalRef, k.account.Prefix):
 			if there, wrong := books.Shown(shownTransaction(t), books.Side{}); wrong != "" || there.Paid != 0 {
 				k.add(Difference{Resource: t.ID, Kind: DiffMissingHere, There: there.Paid, Text: wrong})
@@ -437,6 +440,30 @@ func (k *check) compare(t *gateway.Transaction, e *entry) {
 	}
 }
 
+// compareListed compares a transaction as the list shows it. A list without amounts does
+// not show what was paid or refunded in part, so such a transaction is read.
+func (k *check) compareListed(ctx context.Context, t *gateway.TransactionSummary, e *entry) error {
+	shown := shownTransaction(t)
+	if books.ShowsMoney(shown) {
+		k.compare(shown, e)
+		return nil
+	}
+	return k.read(ctx, t.ID, e)
+}
+
+// read compares a transaction as it is read.
+func (k *check) read(ctx context.Context, id string, e *entry) error {
+	switch t, err := k.account.Client.Transactions.Get(ctx, id); {
+	case errors.Is(err, gateway.ErrNotFound):
+		k.add(Difference{Resource: id, Record: e.id, Order: orderID(e.subject), Kind: DiffMissingThere, Here: e.sums.Paid})
+	case err != nil:
+		return err
+	default:
+		k.compare(t, e)
+	}
+	return nil
+}
+
 // older compares the transactions with entries in the month that were not listed, because
 // they were created earlier.
 func (k *check) older(ctx context.Context) error {
@@ -449,14 +476,8 @@ func (k *check) older(ctx context.Context) error {
 		if k.seen[id] {
 			continue
 		}
-		e := entries[id]
-		switch t, err := k.account.Client.Transactions.Get(ctx, id); {
-		case errors.Is(err, gateway.ErrNotFound):
-			k.add(Difference{Resource: id, Record: e.id, Order: orderID(e.subject), Kind: DiffMissingThere, Here: e.sums.Paid})
-		case err != nil:
+		if err := k.read(ctx, id, entries[id]); err != nil {
 			return err
-		default:
-			k.compare(t, e)
 		}
 	}
 	return nil

@@ -210,6 +210,37 @@ func TestCheckMonthFindsWhatDiffers(t *testing.T) {
 	})
 }
 
+// The list of the live dialect has no amounts: it does not show how much of a payment was
+// refunded in part.
+func TestCheckMonthReadsWhatTheListDoesNotShow(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		stop := w.patient().open().start()
+		month := time.Now().UTC().Format("2006-01")
+		refunded, disputed := w.sold("V1", 5000), w.sold("V2", 3000)
+		for _, c := range []*merchant.Charge{refunded, disputed} {
+			_, err := w.m.Refund(w.Context(), merchant.RefundParams{ID: "r-" + c.ID, Charge: c.ID, UpTo: 2000})
+			require.NoError(w, err)
+		}
+		require.NoError(w, w.gw.Transactions.OpenDispute(disputed.TransactionID))
+		require.NoError(w, w.m.Refresh(w.Context(), disputed.ID))
+		w.eventually("all is booked", func() bool { return w.state("V1").Refunded == 2000 && w.state("V2").Disputed == 1000 })
+		_, differences, err := w.m.CheckMonth(w.Context(), "shop", month)
+		require.NoError(w, err)
+		assert.Empty(w, differences)
+
+		stop()
+		w.gw.Webhooks.Hold()
+		_, err = w.gw.Client().Transactions.Refund(w.Context(), refunded.TransactionID, gateway.RefundParams{Amount: 500})
+		require.NoError(w, err)
+		_, differences, err = w.m.CheckMonth(w.Context(), "shop", month)
+		require.NoError(w, err)
+		assert.Equal(w, []merchant.Difference{
+			{Kind: merchant.DiffRefunded, Resource: refunded.TransactionID, Record: refunded.ID, Order: "V1", Here: 2000, There: 2500},
+		}, differences)
+	}, mockserver.WithDialect(mockserver.Live))
+}
+
 // A refund of a payment that is older than what the gateway lists for the month.
 func TestCheckMonthReadsOlderTransactions(t *testing.T) {
 	t.Parallel()

@@ -37,3 +37,10 @@ func Shown(tx *gateway.Transaction, booked Side) (there Side, wrong string) {
 	}
 	return there, ""
 }
+
+// ShowsMoney reports whether a transaction of a list shows how much was paid and refunded.
+// One without a paid_amount shows only whether it was all.
+func ShowsMoney(tx *gateway.Transaction) bool {
+	stage := stageOf(tx.Status)
+	return !stage.pays() || tx.PaidAmount != 0 || stage == paidFully || stage == refundedFully
+}

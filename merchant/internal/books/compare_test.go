@@ -1,0 +1,23 @@
+package books_test
+
+import (
+	"testing"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/stretchr/testify/assert"
+)
+
+func TestWhetherAListShowsTheMoney(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[gateway.TransactionStatus]bool{
+		gateway.TransactionPending: true, gateway.TransactionExpired: true, gateway.TransactionPaid: true, gateway.TransactionCaptured: true,
+		gateway.TransactionRefunded: true, gateway.TransactionPartiallyPaid: false, gateway.TransactionPartiallyRefunded: false,
+		gateway.TransactionMED: false, gateway.TransactionChargedback: false, "new": true, // which books.Shown reports
+	} {
+		listed := &gateway.Transaction{Status: status, Amount: 500}
+		assert.Equal(t, want, books.ShowsMoney(listed), status)
+		listed.PaidAmount = 500
+		assert.True(t, books.ShowsMoney(listed), status)
+	}
+}

@@ -1,0 +1,83 @@
+package simulation_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/verify/simulation"
+)
+
+func TestMain(m *testing.M) {
+	if err := simulation.SimulateDatabaseTime(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	m.Run()
+}
+
+// runYear runs a shop in a synctest bubble.
+func runYear(t *testing.T, cfg simulation.YearConfig) (log []byte, counts simulation.YearCounts, err error) {
+	t.Helper()
+	cfg.Dir = t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		log, counts, err = simulation.RunYear(t.Context(), cfg)
+	})
+	return log, counts, err
+}
+
+// TestTheBooksOfAShopEqualTheGateways runs shops on package merchant with SEEDS seeds from
+// SEED on, each for a year; without SEEDS one shop for two months.
+func TestTheBooksOfAShopEqualTheGateways(t *testing.T) {
+	t.Parallel()
+	seeds, months, first := envUint(t, "SEEDS", 1), 2, envUint(t, "SEED", 1)
+	if os.Getenv("SEEDS") != "" {
+		months = 12
+	}
+	var total simulation.YearCounts
+	began := time.Now()
+	for seed := first; seed < first+seeds; seed++ {
+		_, counts, err := runYear(t, simulation.YearConfig{Seed: seed, Months: months})
+		if err != nil {
+			t.Fatalf("%v\n\nTo try this seed again:\n  SEED=%d SEEDS=1 go test -count=1 -run '^TestTheBooksOfAShopEqualTheGateways$' ./simulation", err, seed)
+		}
+		total.Add(counts)
+	}
+	fmt.Printf("%d shops for %d months from seed %d: %d orders, %d requests, %d webhooks, %d facts, %d callbacks, %d refunds, %d crashes, %d faults; %.1f s each\n",
+		seeds, months, first, total.Orders, total.Requests, total.Webhooks, total.Facts, total.Callbacks, total.Refunds, total.Crashes, total.Faults,
+		time.Since(began).Seconds()/float64(seeds))
+	for what, n := range map[string]int{"refunds": total.Refunds, "crashes": total.Crashes, "callbacks": total.Callbacks, "faults": total.Faults} {
+		assert.Positive(t, n, "there were no %s: the year proves nothing about them", what)
+	}
+}
+
+// TestEveryDefectOfAShopIsFound injects one defect at a time, which the comparison of a
+// month must find within four months, with one of two seeds.
+func TestEveryDefectOfAShopIsFound(t *testing.T) {
+	t.Parallel()
+	for defect, want := range map[simulation.YearDefect]string{
+		simulation.ShipsAtOnce:       "shipped 2 times",
+		simulation.RefundsByItself:   "were refunded",
+		simulation.NeverCompares:     "CheckMonth",
+		simulation.CallsBackAnyOrder: "callbacks of",
+	} {
+		t.Run(string(defect), func(t *testing.T) {
+			t.Parallel()
+			var found *simulation.DifferenceError
+			for seed := uint64(1); seed <= 2 && found == nil; seed++ {
+				_, _, err := runYear(t, simulation.YearConfig{Seed: seed, Months: 4, Defect: defect})
+				if err != nil {
+					require.ErrorAs(t, err, &found)
+				}
+			}
+			require.NotNil(t, found, "not found")
+			t.Log(found)
+			assert.Contains(t, found.Error(), want)
+		})
+	}
+}
