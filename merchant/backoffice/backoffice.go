@@ -142,27 +142,31 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.who, v.allowed = o.cfg.Actor(r)
 		v.allowed = v.allowed && strings.TrimSpace(v.who) != ""
 	}
-	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	v.serve() //nolint:contextcheck // the visit has the request
+}
+
+func (v *visit) serve() {
+	name := v.r.URL.Path[strings.LastIndexByte(v.r.URL.Path, '/')+1:]
+	reads := v.r.Method == http.MethodGet || v.r.Method == http.MethodHead
 	if name == "style.css" && reads {
-		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write(styleSheet)
+		v.w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = v.w.Write(styleSheet)
 		return
 	}
 	get, post := routes(name)
 	switch {
-	case r.Method == http.MethodPost && !v.allowed:
+	case v.r.Method == http.MethodPost && !v.allowed:
 		v.show(v.refuse(http.StatusForbidden, "You may look, but not decide. Nothing was changed."), nil)
 	case get == nil:
 		v.show(v.refuse(http.StatusNotFound, "There is no such page."), nil)
 	case reads:
 		v.show(get(v))
-	case r.Method == http.MethodPost && post != nil:
+	case v.r.Method == http.MethodPost && post != nil:
 		v.show(v.act(post))
 	default:
-		w.Header().Set("Allow", "GET, HEAD")
+		v.w.Header().Set("Allow", "GET, HEAD")
 		if post != nil {
-			w.Header().Set("Allow", "GET, HEAD, POST")
+			v.w.Header().Set("Allow", "GET, HEAD, POST")
 		}
 		v.show(v.refuse(http.StatusMethodNotAllowed, "This page does not support the method of the request. Nothing was changed."), nil)
 	}
@@ -182,15 +186,26 @@ func header(h http.Header) {
 
 // act checks where a form comes from, and carries it out.
 func (v *visit) act(do page) (*view, error) {
-	// Every browser names at least one of the two in a form.
-	if v.r.Header.Get("Sec-Fetch-Site") == "" && v.r.Header.Get("Origin") == "" || v.origin.Check(v.r) != nil {
+	if !v.fromHere() {
 		return v.refuse(http.StatusForbidden, "The form did not come from this page, so nothing was changed. A proxy in front must pass on the headers Host, Origin and Sec-Fetch-Site."), nil
 	}
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-	if err := v.r.ParseForm(); err != nil {
+	if !v.parsed() {
 		return v.refuse(http.StatusBadRequest, "The form could not be read, or is too long. Nothing was changed."), nil
 	}
 	return do(v)
+}
+
+// fromHere reports whether a form was sent by a page of this site. Every browser names at
+// least one of the two headers.
+func (v *visit) fromHere() bool {
+	named := v.r.Header.Get("Sec-Fetch-Site") != "" || v.r.Header.Get("Origin") != ""
+	return named && v.origin.Check(v.r) == nil
+}
+
+// parsed reports whether a form could be read.
+func (v *visit) parsed() bool {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	return v.r.ParseForm() == nil
 }
 
 // refusal is a page that only says why there is no other.

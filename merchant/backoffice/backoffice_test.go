@@ -1,6 +1,7 @@
 package backoffice_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -23,9 +24,7 @@ func send(t *testing.T, cfg backoffice.Config, header http.Header) *httptest.Res
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodPost, "http://shop.test/admin/month", strings.NewReader("account=none"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	out := httptest.NewRecorder()
 	pages.ServeHTTP(out, r)
 	return out

@@ -206,9 +206,12 @@ func (v *visit) lettersView(data deadLetters) (*view, error) {
 	if data.Account = v.r.FormValue("account"); data.Account == "" {
 		data.Account = data.Accounts[0]
 	}
+	q := webhook.DeadLetterQuery{Limit: letters + 1, After: v.r.FormValue("after")}
+	if _, _, err := q.Position(); err != nil {
+		return v.refuse(http.StatusUnprocessableEntity, "There is no such page of the list."), nil //nolint:nilerr // the view says it
+	}
 	var err error
-	data.List, err = v.m.DeadLetters(v.r.Context(), data.Account, webhook.DeadLetterQuery{Limit: letters + 1, After: v.r.FormValue("after")})
-	if err != nil {
+	if data.List, err = v.m.DeadLetters(v.r.Context(), data.Account, q); err != nil {
 		return nil, err
 	}
 	if len(data.List) > letters {

@@ -201,9 +201,10 @@ func effect(kind merchant.ProblemKind, d merchant.Decision) string {
 			return "Handle the event once more."
 		}
 		return "Store the outcome once more."
-	}
-	if kind == merchant.ProblemEvent {
-		return "Give the event up: it is never handled."
+	case merchant.Dismiss:
+		if kind == merchant.ProblemEvent {
+			return "Give the event up: it is never handled."
+		}
 	}
 	return "There is nothing left to do."
 }
