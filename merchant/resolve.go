@@ -53,6 +53,14 @@ var decisions = map[ProblemKind][]Decision{
 	ProblemUnderpaid: {Accept, Dismiss},
 }
 
+// Decisions returns the decisions that fit the problem's kind, for a page that offers them.
+func (p *Problem) Decisions() []Decision {
+	if fitting := decisions[p.Kind]; fitting != nil {
+		return slices.Clone(fitting)
+	}
+	return []Decision{Dismiss}
+}
+
 // Resolution resolves a [Problem].
 type Resolution struct {
 	Decision   Decision
@@ -76,10 +84,7 @@ func (r *Resolution) validate() error {
 
 // fit returns [ErrState], which names the decisions that fit, unless the resolution's does.
 func (r *Resolution) fit(p *Problem) error {
-	fitting := decisions[p.Kind]
-	if fitting == nil {
-		fitting = []Decision{Dismiss}
-	}
+	fitting := p.Decisions()
 	if slices.Contains(fitting, r.Decision) {
 		return nil
 	}
@@ -255,17 +260,9 @@ func (m *Merchant) resolveEvent(ctx context.Context, name, key string, r *Resolu
 	if err != nil {
 		return err
 	}
-	var letter *webhook.DeadLetter
-	if err := a.letters(ctx, func(l *webhook.DeadLetter) (bool, error) {
-		if l.Key == key {
-			letter = l
-		}
-		return letter == nil, nil
-	}); err != nil {
+	letter, err := a.letter(ctx, key)
+	if err != nil {
 		return err
-	}
-	if letter == nil {
-		return notOpen(id)
 	}
 	p, subject, err := a.letterProblem(ctx, m.store.conn(), letter)
 	if err == nil {
@@ -287,20 +284,42 @@ func (m *Merchant) resolveEvent(ctx context.Context, name, key string, r *Resolu
 	})
 }
 
+// letter returns a dead letter, or [ErrNotFound].
+func (a *account) letter(ctx context.Context, key string) (letter *webhook.DeadLetter, err error) {
+	err = a.letters(ctx, func(l *webhook.DeadLetter) (bool, error) {
+		if l.Key == key {
+			letter = l
+		}
+		return letter == nil, nil
+	})
+	if err == nil && letter == nil {
+		err = notOpen(problemID(inEvents, a.Name, key))
+	}
+	return letter, err
+}
+
+// stuck returns a request that waits for a person, or [ErrNotFound].
+func (a *account) stuck(ctx context.Context, id int64) (*operations.Entry, error) {
+	list, err := a.outbox.List(ctx, operations.Query{States: undecided, After: id - 1, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 || list[0].ID != id {
+		return nil, notOpen(problemID(inOperations, a.Name, strconv.FormatInt(id, 10)))
+	}
+	return list[0], nil
+}
+
 // resolveOperation decides about a request that waits for a person.
 func (m *Merchant) resolveOperation(ctx context.Context, name string, id int64, r *Resolution) error {
 	a, err := m.account(name)
 	if err != nil {
 		return err
 	}
-	list, err := a.outbox.List(ctx, operations.Query{States: []operations.State{operations.Ambiguous, operations.Dead}, After: id - 1, Limit: 1})
+	e, err := a.stuck(ctx, id)
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 || list[0].ID != id {
-		return notOpen(problemID(inOperations, name, strconv.FormatInt(id, 10)))
-	}
-	e := list[0]
 	of, err := m.requestOf(ctx, m.store.conn(), e)
 	if err != nil {
 		return err

@@ -207,9 +207,11 @@ func (m *Merchant) Problems(ctx context.Context) ([]*Problem, error) {
 		}
 		list = append(list, more...)
 	}
-	slices.SortStableFunc(list, func(a, b *Problem) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(list, byAge)
 	return list, nil
 }
+
+func byAge(a, b *Problem) int { return a.Since.Compare(b.Since) }
 
 func (m *Merchant) readProblems(ctx context.Context, c conn, where string, args ...any) (list []*Problem, err error) {
 	err = c.each(ctx, `SELECT id, account, subject, record, kind, text, since FROM gateway_problems `+where, args, func(row operations.Scanner) error {
@@ -254,8 +256,13 @@ func (m *Merchant) reported(ctx context.Context, tx *sql.Tx, p *Problem) error {
 // failingCallbacks returns the problems of the callbacks that have failed often.
 func (m *Merchant) failingCallbacks(ctx context.Context, c conn) (list []*Problem, err error) {
 	names, args := m.names()
+	return m.readCallbacks(ctx, c, `account IN (`+names+`)`, args...)
+}
+
+// readCallbacks returns the problems of those that a condition selects.
+func (m *Merchant) readCallbacks(ctx context.Context, c conn, where string, args ...any) (list []*Problem, err error) {
 	err = c.each(ctx, `SELECT seq, account, subject, record, callback, attempts, error, created_at FROM gateway_facts
-		WHERE delivered_at IS NULL AND account IN (`+names+`) AND attempts >= ? ORDER BY due_at, seq`, append(args, failedOften), func(row operations.Scanner) error {
+		WHERE delivered_at IS NULL AND `+where+` AND attempts >= ? ORDER BY due_at, seq`, append(args, failedOften), func(row operations.Scanner) error {
 		p := &Problem{Kind: ProblemCallback}
 		var subject, callback, failure string
 		var seq, attempts, since int64
@@ -330,11 +337,14 @@ func (a *account) letterProblem(ctx context.Context, c conn, l *webhook.DeadLett
 	return p, subject, nil
 }
 
+// undecided are the states of the requests that wait for a person.
+var undecided = []operations.State{operations.Ambiguous, operations.Dead}
+
 // stuckOperations returns the problems of the requests that wait for a person.
 func (m *Merchant) stuckOperations(ctx context.Context, c conn) (list []*Problem, err error) {
 	for _, a := range m.sorted() {
 		for after := int64(0); ; {
-			entries, err := a.outbox.List(ctx, operations.Query{States: []operations.State{operations.Ambiguous, operations.Dead}, After: after, Limit: page})
+			entries, err := a.outbox.List(ctx, operations.Query{States: undecided, After: after, Limit: page})
 			if err != nil {
 				return nil, err
 			}
@@ -400,9 +410,10 @@ type Step struct {
 // decisions. The list is empty if there is no such order. The error is [ErrAccount] if
 // this process lacks an account of the order.
 func (m *Merchant) Story(ctx context.Context, order string) ([]Step, error) {
-	subject := orderSubject(order)
-	c := m.store.conn()
-	var story []Step
+	return m.story(ctx, m.store.conn(), orderSubject(order))
+}
+
+func (m *Merchant) story(ctx context.Context, c conn, subject string) (story []Step, err error) {
 	for _, read := range []func(context.Context, conn, string) ([]Step, error){m.requestSteps, factSteps, m.problemSteps, decisionSteps} {
 		steps, err := read(ctx, c, subject)
 		if err != nil {

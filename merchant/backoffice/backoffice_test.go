@@ -1,0 +1,97 @@
+package backoffice_test
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/merchant/backoffice"
+)
+
+func actor(*http.Request) (string, bool) { return "Rui", true }
+
+// send posts a form that is never carried out, because its account does not exist: the
+// status is 404 if the request was let through.
+func send(t *testing.T, cfg backoffice.Config, header http.Header) *httptest.ResponseRecorder {
+	t.Helper()
+	pages, err := backoffice.New(new(merchant.Merchant), cfg)
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodPost, "http://shop.test/admin/month", strings.NewReader("account=none"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	maps.Copy(r.Header, header)
+	out := httptest.NewRecorder()
+	pages.ServeHTTP(out, r)
+	return out
+}
+
+func TestNewNeedsAMerchant(t *testing.T) {
+	t.Parallel()
+	_, err := backoffice.New(nil, backoffice.Config{})
+	assert.ErrorContains(t, err, "the merchant is nil")
+}
+
+func TestAFormOfAnotherSiteIsRejected(t *testing.T) {
+	t.Parallel()
+	for name, header := range map[string]http.Header{
+		"of another site":                      {"Sec-Fetch-Site": {"cross-site"}, "Origin": {"http://evil.test"}},
+		"of another site, as if from here":     {"Sec-Fetch-Site": {"cross-site"}, "Origin": {"http://shop.test"}},
+		"of another subdomain":                 {"Sec-Fetch-Site": {"same-site"}, "Origin": {"http://blog.shop.test"}},
+		"with an unknown value":                {"Sec-Fetch-Site": {"perhaps"}, "Origin": {"http://shop.test"}},
+		"of an old browser":                    {"Origin": {"http://evil.test"}},
+		"of an old browser, similar name":      {"Origin": {"http://shop.test.evil.test"}},
+		"of an old browser, other port":        {"Origin": {"http://shop.test:8080"}},
+		"of an old browser, from a frame":      {"Origin": {"null"}},
+		"of an old browser, a broken origin":   {"Origin": {"shop.test"}},
+		"that does not say from where it came": {},
+		"as JSON that a form can send":         {"Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"text/plain"}},
+		"with a file":                          {"Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"multipart/form-data; boundary=x"}},
+		"with another method in a header":      {"Sec-Fetch-Site": {"cross-site"}, "X-Http-Method-Override": {"GET"}},
+	} {
+		out := send(t, backoffice.Config{Actor: actor}, header)
+		assert.Equal(t, http.StatusForbidden, out.Code, name)
+		assert.Contains(t, out.Body.String(), "did not come from this page", name)
+	}
+	for name, header := range map[string]http.Header{
+		"a browser":     {"Sec-Fetch-Site": {"same-origin"}, "Origin": {"http://shop.test"}},
+		"behind TLS":    {"Sec-Fetch-Site": {"same-origin"}, "Origin": {"https://shop.test"}},
+		"an old one":    {"Origin": {"http://shop.test"}},
+		"an old, proxy": {"Origin": {"https://shop.test"}},
+	} {
+		assert.Equal(t, http.StatusNotFound, send(t, backoffice.Config{Actor: actor}, header).Code, name)
+	}
+}
+
+func TestNothingIsAllowedByDefault(t *testing.T) {
+	t.Parallel()
+	same := http.Header{"Sec-Fetch-Site": {"same-origin"}}
+	for name, cfg := range map[string]backoffice.Config{
+		"no actor":        {},
+		"not allowed":     {Actor: func(*http.Request) (string, bool) { return "Rui", false }},
+		"without a name":  {Actor: func(*http.Request) (string, bool) { return "", true }},
+		"with a blank":    {Actor: func(*http.Request) (string, bool) { return " ", true }},
+		"neither":         {Actor: func(*http.Request) (string, bool) { return "", false }},
+		"with only title": {Title: "Shop"},
+	} {
+		out := send(t, cfg, same)
+		assert.Equal(t, http.StatusForbidden, out.Code, name)
+		assert.Contains(t, out.Body.String(), "Nothing was changed", name)
+	}
+}
+
+func TestAFormIsNotTooLong(t *testing.T) {
+	t.Parallel()
+	pages, err := backoffice.New(new(merchant.Merchant), backoffice.Config{Actor: actor})
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodPost, "http://shop.test/month", strings.NewReader("why="+strings.Repeat("x", 1<<20)))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	out := httptest.NewRecorder()
+	pages.ServeHTTP(out, r)
+	assert.Equal(t, http.StatusBadRequest, out.Code)
+}

@@ -1,0 +1,227 @@
+package merchant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/webhook"
+)
+
+// Accounts returns the names of the accounts of this process, in alphabetical order.
+func (m *Merchant) Accounts() []string {
+	names := make([]string, 0, len(m.accounts))
+	for _, a := range m.sorted() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// Zone returns the time zone of an account, see [Account]. With one account its name may be
+// "". The error is [ErrAccount] if there is no such account.
+func (m *Merchant) Zone(account string) (*time.Location, error) {
+	a, err := m.account(account)
+	if err != nil {
+		return nil, err
+	}
+	return a.Zone, nil
+}
+
+// Record is what a [Hit] belongs to: an order, a subscription, or a sale by link or a
+// payout that belongs to no order.
+type Record struct {
+	Order        *Order        // the money, with charges, refunds and payouts; ID is "" unless it is an order
+	Subscription *Subscription // nil unless it is a subscription
+	Problems     []*Problem    // the open ones, the oldest first
+	Story        []Step        // see [Merchant.Story]
+}
+
+// Record returns what a hit of [Merchant.Find] belongs to, by the hit's kind and the ID of
+// the record. The error is [ErrNotFound] if there is no such record, and [ErrAccount] if
+// this process lacks an account of it.
+func (m *Merchant) Record(ctx context.Context, kind, id string) (*Record, error) {
+	c := m.store.conn()
+	subject, err := subjectOf(ctx, c, kind, id)
+	if err != nil {
+		return nil, err
+	}
+	order, err := m.readOrder(ctx, c, subject, true)
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{Order: order}
+	if id := subscriptionID(subject); id != "" {
+		stored, err := m.storedSubscription(ctx, c, id)
+		if err != nil {
+			return nil, err
+		}
+		r.Subscription = stored.shown(order)
+	}
+	if r.Story, err = m.story(ctx, c, subject); err != nil {
+		return nil, err
+	}
+	r.Problems, err = m.problemsOf(ctx, c, subject, r.Order.Charges)
+	return r, err
+}
+
+// subjectOf returns the subject of a record, or [ErrNotFound].
+func subjectOf(ctx context.Context, c conn, kind, id string) (string, error) {
+	for _, is := range lookups {
+		if is.kind != kind || is.as != kind {
+			continue
+		}
+		var account, record, subject string
+		found, err := c.first(ctx, is.query, []any{id}, &account, &record, &subject)
+		if err != nil || found {
+			return subject, err
+		}
+	}
+	return "", fmt.Errorf("%w: %s %s", ErrNotFound, kind, id)
+}
+
+// problemsOf returns the open problems of a subject, each from an index.
+func (m *Merchant) problemsOf(ctx context.Context, c conn, subject string, charges []*Charge) ([]*Problem, error) {
+	list, err := m.readProblems(ctx, c, `WHERE closed_at IS NULL AND subject = ? AND kind <> ? ORDER BY id`, subject, string(ProblemAmbiguous))
+	if err != nil {
+		return nil, err
+	}
+	callbacks, err := m.readCallbacks(ctx, c, `subject = ?`, subject)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, callbacks...)
+	requests, err := readRequests(ctx, c, `subject = ?`, subject)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range requests {
+		a, err := m.account(of.account)
+		if err != nil {
+			return nil, err
+		}
+		entries, err := a.outbox.List(ctx, operations.Query{States: undecided, Kind: of.kind, Key: of.key})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			list = append(list, operationProblem(e, of))
+		}
+	}
+	for _, ch := range charges {
+		if ch.TransactionID == "" {
+			continue
+		}
+		letters, err := m.DeadLetters(ctx, ch.Account, webhook.DeadLetterQuery{
+			DeadLetterFilter: webhook.DeadLetterFilter{Resource: string(webhook.FamilyTransaction) + "/" + strings.ToLower(ch.TransactionID)},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range letters {
+			list = append(list, l.Problem)
+		}
+	}
+	slices.SortStableFunc(list, byAge)
+	return list, nil
+}
+
+// Problem returns an open problem by its ID. The error is [ErrNotFound] if no problem with
+// the ID is open, and [ErrAccount] if this process lacks its account.
+func (m *Merchant) Problem(ctx context.Context, id string) (*Problem, error) {
+	c := m.store.conn()
+	place, rest, _ := strings.Cut(id, "/")
+	account, key, _ := strings.Cut(rest, "/")
+	var list []*Problem
+	var err error
+	switch place {
+	case inProblems, inFacts:
+		number, notNumber := strconv.ParseInt(rest, 10, 64)
+		switch {
+		case notNumber != nil:
+		case place == inProblems:
+			list, err = m.readProblems(ctx, c, `WHERE id = ? AND closed_at IS NULL AND kind <> ?`, number, string(ProblemAmbiguous))
+		default:
+			list, err = m.readCallbacks(ctx, c, `seq = ?`, number)
+		}
+	case inEvents:
+		return m.event(ctx, account, key)
+	case inOperations:
+		return m.operation(ctx, account, key)
+	}
+	if err == nil && len(list) == 0 {
+		err = notOpen(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = m.account(list[0].Account)
+	return list[0], err
+}
+
+// event returns the problem of a dead letter.
+func (m *Merchant) event(ctx context.Context, account, key string) (*Problem, error) {
+	a, err := m.account(account)
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.letter(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := a.letterProblem(ctx, m.store.conn(), l)
+	return p, err
+}
+
+// operation returns the problem of a request that waits for a person.
+func (m *Merchant) operation(ctx context.Context, account, number string) (*Problem, error) {
+	a, err := m.account(account)
+	if err != nil {
+		return nil, err
+	}
+	id, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return nil, notOpen(problemID(inOperations, account, number))
+	}
+	e, err := a.stuck(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	of, err := m.requestOf(ctx, m.store.conn(), e)
+	if err != nil {
+		return nil, err
+	}
+	return operationProblem(e, of), nil
+}
+
+// DeadLetter is a webhook event that could not be handled.
+type DeadLetter struct {
+	Problem *Problem // for [Merchant.Resolve]: [Retry] handles it once more, [Dismiss] gives it up
+	Event   webhook.DeadLetter
+}
+
+// DeadLetters returns a page of the events of an account that could not be handled, the
+// oldest first. With one account its name may be "". The error is [ErrAccount] if there is
+// no such account, and otherwise that of [webhook.Receiver.DeadLetters].
+func (m *Merchant) DeadLetters(ctx context.Context, account string, q webhook.DeadLetterQuery) ([]DeadLetter, error) {
+	a, err := m.account(account)
+	if err != nil {
+		return nil, err
+	}
+	letters, err := a.receiver.DeadLetters(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]DeadLetter, 0, len(letters))
+	for i := range letters {
+		p, _, err := a.letterProblem(ctx, m.store.conn(), &letters[i])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, DeadLetter{Problem: p, Event: letters[i]})
+	}
+	return list, nil
+}
