@@ -1,9 +1,10 @@
-// Service is a small shop as it would run in production: orders by Pix and by
-// card with 3-D Secure, refunds, a monthly membership, and payouts to suppliers,
-// over an HTTP API and PostgreSQL. README.md explains its decisions.
+// Service is a shop's backend as it would run in production, on package merchant: orders
+// by Pix and by card with 3-D Secure, refunds, a monthly membership, sales by link and
+// payouts to suppliers, over an HTTP API and PostgreSQL. README.md explains its decisions.
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 )
 
@@ -23,18 +25,40 @@ func main() {
 	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, log); err != nil {
+	if err := run(ctx, log, merchant.Config{}, (*shop).handler); err != nil {
 		log.ErrorContext(ctx, "shop: ended", slog.Any("error", err))
 		os.Exit(1) //nolint:gocritic // stop only restores the signals
 	}
 }
 
-func run(ctx context.Context, log *slog.Logger) error {
+// config is the configuration of a deployment. GATEWAY_BASE_URL and GATEWAY_API_KEY are
+// read by gateway.NewFromEnv.
+type config struct {
+	listen, database          string
+	webhookSecret, adminToken gateway.Secret
+}
+
+// configFromEnv reads the configuration. Its error names every missing variable.
+func configFromEnv(getenv func(string) string) (c config, err error) {
+	required := func(name string) string {
+		if getenv(name) == "" {
+			err = errors.Join(err, errors.New(name+" is not set"))
+		}
+		return getenv(name)
+	}
+	c.listen, c.database = cmp.Or(getenv("LISTEN"), ":8080"), required("DATABASE_URL")
+	c.webhookSecret = gateway.NewSecret(required("GATEWAY_WEBHOOK_SECRET"))
+	c.adminToken = gateway.NewSecret(required("ADMIN_TOKEN"))
+	return c, err
+}
+
+// run runs the service until ctx ends. waits shortens waits, for tests.
+func run(ctx context.Context, log *slog.Logger, waits merchant.Config, handler func(*shop) http.Handler) error {
 	cfg, err := configFromEnv(os.Getenv)
 	if err != nil {
 		return err
 	}
-	client, err := gateway.NewFromEnv(gateway.WithAccount("shop"), gateway.WithLogger(log))
+	client, err := gateway.NewFromEnv(gateway.WithLogger(log))
 	if err != nil {
 		return err
 	}
@@ -42,9 +66,9 @@ func run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()       //nolint:errcheck // everything was committed
-	db.SetMaxIdleConns(12) // the receiver's 8 workers, and a few more
-	s, err := newShop(ctx, cfg, db, client, log)
+	defer db.Close() //nolint:errcheck // everything was committed
+	db.SetMaxIdleConns(16)
+	s, err := open(ctx, db, client, cfg, waits, log)
 	if err != nil {
 		return err
 	}
@@ -53,39 +77,30 @@ func run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "shop: listening", slog.String("address", listener.Addr().String()))
-	return s.serve(ctx, listener)
+	return s.serve(ctx, listener, handler(s))
 }
 
 // shutdownTime is shorter than an orchestrator's grace period.
 const shutdownTime = 20 * time.Second
 
-// serve handles requests and events until ctx ends, and then finishes those in
-// progress.
-func (s *shop) serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
-		WriteTimeout: requestTime + 10*time.Second, IdleTimeout: 2 * time.Minute,
-	}
-	s.receiver.Start()
-	reconciled := make(chan struct{})
-	reconcileCtx, stopReconciling := context.WithCancel(ctx)
-	go func() {
-		defer close(reconciled)
-		s.reconciler.Run(reconcileCtx)
-	}()
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-
-	var err error
-	select {
-	case err = <-failed:
-	case <-ctx.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+// serve handles requests and webhooks until ctx ends. It then finishes the requests in
+// progress, and after them the callbacks.
+func (s *shop) serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadTimeout: 15 * time.Second, WriteTimeout: requestTime + 10*time.Second, IdleTimeout: 2 * time.Minute}
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = errors.Join(err, server.Shutdown(ctx)) // deliveries too
-	stopReconciling()
-	<-reconciled
-	return errors.Join(err, s.receiver.Shutdown(ctx))
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { defer cancel(); ended <- s.Run(running) }()
+	context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+		defer cancel()
+		_ = server.Shutdown(grace) // what it interrupts is stored
+		stop()
+	})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-ended
 }

@@ -1,57 +1,49 @@
--- Amounts are in cents. Times are the database's, so that processes agree.
+-- What the shop itself stores. Amounts are in cents. The money, and what was sent to the
+-- gateway, is in the tables of package merchant, which begin with gateway_.
+
+SELECT pg_advisory_xact_lock(hashtext('shop schema')); -- several processes may start together
 
 CREATE TABLE IF NOT EXISTS orders (
-	id             TEXT PRIMARY KEY,           -- external_ref without its prefix
-	amount         BIGINT NOT NULL,
-	method         TEXT NOT NULL,
-	buyer_name     TEXT NOT NULL,
-	buyer_email    TEXT NOT NULL,
-	document_type  TEXT NOT NULL DEFAULT '',   -- personal data, cleared once the
-	document       TEXT NOT NULL DEFAULT '',   -- charge exists or the order failed
-	state          TEXT NOT NULL DEFAULT 'new', -- see order.go
-	refunded       BIGINT NOT NULL DEFAULT 0,  -- so far; the order stays paid until all of it is
-	transaction_id TEXT UNIQUE,
-	pix_code       TEXT NOT NULL DEFAULT '',
-	challenge      TEXT NOT NULL DEFAULT '',   -- 3-D Secure, for the payment element
-	reason         TEXT NOT NULL DEFAULT '',
-	created_at     TIMESTAMPTZ NOT NULL DEFAULT now(),
-	compared_at    TIMESTAMPTZ NOT NULL DEFAULT now() -- with the transaction; see reconcile.go
+	id         text PRIMARY KEY, -- part of the gateway's external_ref
+	sku        text NOT NULL,
+	quantity   bigint NOT NULL,
+	amount     bigint NOT NULL,
+	name       text NOT NULL,
+	email      text NOT NULL,
+	created_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX IF NOT EXISTS orders_paid ON orders (compared_at) WHERE state = 'paid';
-CREATE INDEX IF NOT EXISTS orders_open ON orders (created_at) WHERE state IN ('new', 'pending', 'refunding');
 
--- What the warehouse works from.
+-- What the warehouse works from. It sends nothing that is stopped.
 CREATE TABLE IF NOT EXISTS shipments (
-	order_id   TEXT PRIMARY KEY REFERENCES orders,
-	created_at TIMESTAMPTZ NOT NULL DEFAULT now()
+	id         text PRIMARY KEY, -- of the order, or of the charge of a sale by link
+	sku        text NOT NULL,
+	quantity   bigint NOT NULL,
+	name       text NOT NULL,
+	email      text NOT NULL,
+	stopped    boolean NOT NULL DEFAULT false,
+	created_at timestamptz NOT NULL DEFAULT now()
 );
 
+-- A member has access until paid_until.
 CREATE TABLE IF NOT EXISTS members (
-	id              TEXT PRIMARY KEY,
-	name            TEXT NOT NULL,
-	email           TEXT NOT NULL,
-	state           TEXT NOT NULL DEFAULT 'new', -- or the subscription's
-	customer_id     TEXT UNIQUE,
-	subscription_id TEXT UNIQUE,
-	paid_until      TIMESTAMPTZ,
-	created_at      TIMESTAMPTZ NOT NULL DEFAULT now()
+	id              text PRIMARY KEY,
+	name            text NOT NULL,
+	email           text NOT NULL,
+	state           text NOT NULL DEFAULT 'new',
+	failed_attempts bigint NOT NULL DEFAULT 0, -- since the last payment
+	paid_until      timestamptz
 );
 
--- The charges of subscriptions, by the gateway's transaction.
-CREATE TABLE IF NOT EXISTS charges (
-	transaction_id TEXT PRIMARY KEY,
-	member_id      TEXT NOT NULL REFERENCES members,
-	amount         BIGINT NOT NULL,
-	created_at     TIMESTAMPTZ NOT NULL DEFAULT now()
+CREATE TABLE IF NOT EXISTS invoices (
+	charge     text PRIMARY KEY,
+	member_id  text NOT NULL REFERENCES members,
+	amount     bigint NOT NULL,
+	created_at timestamptz NOT NULL DEFAULT now()
 );
 
 CREATE TABLE IF NOT EXISTS payouts (
-	id          TEXT PRIMARY KEY,
-	amount      BIGINT NOT NULL,
-	key_type    TEXT NOT NULL,
-	key_value   TEXT NOT NULL,
-	state       TEXT NOT NULL DEFAULT 'new', -- pending, paid, failed, canceled, rejected
-	transfer_id TEXT UNIQUE,
-	reason      TEXT NOT NULL DEFAULT '',
-	created_at  TIMESTAMPTZ NOT NULL DEFAULT now()
+	id     text PRIMARY KEY,
+	amount bigint NOT NULL,
+	state  text NOT NULL DEFAULT 'pending', -- then paid, failed, canceled or rejected
+	reason text NOT NULL DEFAULT ''
 );

@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
-	"io"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -14,23 +14,19 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-const (
-	adminToken = "operator-of-this-test"
-	cpf        = "52998224725"
-)
+const adminToken = "operator-of-this-test"
 
-// world is a shop with its own database and gateway.
+// world is a running shop with its own database and gateway.
 type world struct {
 	*testing.T
 
@@ -39,817 +35,536 @@ type world struct {
 	shop *shop
 }
 
-// open starts a shop. integration/with-postgres starts PostgreSQL.
-func open(t *testing.T, opts ...mockserver.Option) *world {
+// start starts a shop and its jobs.
+func start(t *testing.T, opts ...mockserver.Option) *world {
 	t.Helper()
-	if os.Getenv("DATABASE_URL") == "" {
-		t.Skip("DATABASE_URL is not set: run ../../integration/with-postgres go test ./...")
-	}
-	w := &world{T: t, db: database(t)}
-	w.gw = mockserver.Run(t, append(opts, mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000))...)
-	w.start()
+	w := opened(t, opts...)
+	w.run()
 	return w
 }
 
-const settledInPart = "settled in part"
+// run runs the shop's jobs until the test ends.
+func (w *world) run() {
+	w.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(w.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- w.shop.Run(ctx) }()
+	w.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			w.Errorf("run: %v", err)
+		}
+	})
+}
 
-// settings are the gateways that the shop must work with: those of each dialect, and
-// one that reports in the amount of a transaction what it settles.
-func settings() map[string][]mockserver.Option {
-	return map[string][]mockserver.Option{
-		"document": nil, "live": {mockserver.WithDialect(mockserver.Live)},
-		settledInPart: {mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)},
+// opened returns a shop whose jobs don't run.
+func opened(t *testing.T, opts ...mockserver.Option) *world {
+	t.Helper()
+	db, _ := database(t)
+	gw := mockserver.Run(t, append(opts, mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000))...)
+	cfg := config{webhookSecret: gw.Secret(), adminToken: gateway.NewSecret(adminToken)}
+	s, err := open(t.Context(), db, gw.Client(), cfg, merchant.Config{
+		SendTimeout: 3 * time.Second, SettleAfter: 6 * time.Second, PollInterval: 50 * time.Millisecond,
+	}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	gw.Webhooks.Send(s.Webhook("shop"))
+	return &world{T: t, gw: gw, db: db, shop: s}
+}
+
+// database returns a schema that only this test uses, and its address.
+func database(t *testing.T) (db *sql.DB, address string) {
+	t.Helper()
+	url := os.Getenv("DATABASE_URL")
+	if url == "" {
+		t.Skip("DATABASE_URL is not set: run ../../integration/with-postgres go test ./...")
 	}
-}
-
-// inEachSetting runs a test in each of the settings.
-func inEachSetting(t *testing.T, test func(*testing.T, *world)) {
-	t.Helper()
-	for name, opts := range settings() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, open(t, opts...))
-		})
-	}
-}
-
-// database returns a schema that only this test uses.
-func database(t *testing.T) *sql.DB {
-	t.Helper()
-	db, _ := schemaOf(t)
-	return db
-}
-
-// schemaOf also returns the address of the schema.
-func schemaOf(t *testing.T) (db *sql.DB, address string) {
-	t.Helper()
-	admin, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
+	admin, err := sql.Open("pgx", url)
 	require.NoError(t, err)
 	defer admin.Close() //nolint:errcheck // it was only used here
 	name := "t_" + strings.ToLower(rand.Text()[:16])
 	_, err = admin.ExecContext(t.Context(), `CREATE SCHEMA `+name)
 	require.NoError(t, err)
-	address = os.Getenv("DATABASE_URL") + "&search_path=" + name
+	address = url + "&search_path=" + name
 	db, err = sql.Open("pgx", address)
 	require.NoError(t, err)
-	db.SetMaxOpenConns(20)
+	db.SetMaxIdleConns(16)
 	t.Cleanup(func() { _ = db.Close() })
 	return db, address
 }
 
-// start starts a process of the shop: a client, a receiver, workers.
-func (w *world) start() {
-	w.Helper()
-	cfg := config{webhookSecret: w.gw.Secret(), adminToken: gateway.NewSecret(adminToken), backoff: func(int) time.Duration { return 10 * time.Millisecond }}
-	client := w.gw.Client(gateway.WithAccount("shop"), gateway.WithBackoff(time.Millisecond, time.Millisecond))
-	s, err := newShop(w.Context(), cfg, w.db, client, slog.New(slog.DiscardHandler))
-	require.NoError(w, err)
-	s.receiver.Start()
-	w.shop = s
-	w.gw.Webhooks.Send(s.receiver)
-	w.Cleanup(func() {
-		if err := s.receiver.Shutdown(context.Background()); err != nil {
-			w.Errorf("shutdown: %v", err)
-		}
-	})
-}
-
-// stop ends the process.
-func (w *world) stop() {
-	w.Helper()
-	require.NoError(w, w.shop.receiver.Shutdown(w.Context()))
-	for _, e := range w.gw.Webhooks.Endpoints() {
-		require.NoError(w, w.gw.Webhooks.RemoveEndpoint(e.ID))
-	}
-}
-
-// call sends a request and reads its response.
-func (w *world) call(method, path string, body, into any) int {
+// ask sends a request with a token and reads its response.
+func (w *world) ask(token, method, path string, body any) (status int, response string) {
 	w.Helper()
 	raw, err := json.Marshal(body)
 	require.NoError(w, err)
 	r := httptest.NewRequestWithContext(w.Context(), method, path, bytes.NewReader(raw))
-	r.Header.Set("Authorization", "Bearer "+adminToken)
+	r.Header.Set("Authorization", "Bearer "+token)
 	rec := httptest.NewRecorder()
 	w.shop.handler().ServeHTTP(rec, r)
-	if into != nil {
-		require.NoError(w, json.Unmarshal(rec.Body.Bytes(), into), rec.Body)
-	}
-	return rec.Code
+	return rec.Code, rec.Body.String()
 }
 
-// settled waits until every webhook is delivered and handled.
+// fails sends an operator's request and expects an error.
+func (w *world) fails(want int, method, path string, body any) (text string) {
+	w.Helper()
+	status, response := w.ask(adminToken, method, path, body)
+	require.Equal(w, want, status, response)
+	var e struct {
+		Error string `json:"error"`
+	}
+	require.NoError(w, json.Unmarshal([]byte(response), &e))
+	require.NotEmpty(w, e.Error)
+	return e.Error
+}
+
+// call sends an operator's request and returns the record in its response.
+func (w *world) call(method, path string, body any) (v record) {
+	w.Helper()
+	status, response := w.ask(adminToken, method, path, body)
+	require.Equal(w, 200, status, response)
+	require.NoError(w, json.Unmarshal([]byte(response), &v))
+	return v
+}
+
+func (w *world) get(path string) record {
+	w.Helper()
+	return w.call("GET", path, nil)
+}
+
+// settled waits until every webhook is delivered and handled, and every callback ran.
 func (w *world) settled() {
 	w.Helper()
-	require.NoError(w, w.gw.Wait(w.Context()))
-	require.Eventually(w, func() bool {
-		n, err := w.shop.receiver.Counts(w.Context())
-		return err == nil && n.Waiting+n.Claimed == 0
-	}, time.Minute, 5*time.Millisecond)
-	n, err := w.shop.receiver.Counts(w.Context())
-	require.NoError(w, err)
-	require.Zero(w, n.Dead, "dead letters")
-}
-
-type object = map[string]any
-
-func mug(method gateway.Method, token string) object {
-	return object{
-		"sku": "mug", "quantity": 2, "method": method, "token": token, "name": "Ana Souza", "email": "ana@example.com",
-		"document": object{"type": "CPF", "number": cpf},
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	for range 2 { // a callback may have sent something
+		require.NoError(w, w.gw.Wait(ctx))
+		require.NoError(w, w.shop.Idle(ctx))
 	}
 }
 
-func ana() gateway.BuyerParams {
-	return gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: cpf}}
-}
-
-func (w *world) order(id string) (o order) {
+// transaction returns the transaction of an order's last charge.
+func (w *world) transaction(order string) string {
 	w.Helper()
-	require.Equal(w, 200, w.call("GET", "/orders/"+id, nil, &o))
-	return o
-}
-
-func (w *world) transaction(orderID string) string {
-	w.Helper()
-	o, err := w.shop.order(w.Context(), orderID)
+	o, err := w.shop.Order(w.Context(), order)
 	require.NoError(w, err)
-	require.NotEmpty(w, o.transactionID)
-	return o.transactionID
+	require.NotEmpty(w, o.Charges)
+	return o.Charges[len(o.Charges)-1].TransactionID
 }
 
-func (w *world) count(query string, args ...any) (n int) {
-	w.Helper()
-	require.NoError(w, w.db.QueryRowContext(w.Context(), query, args...).Scan(&n))
-	return n
-}
-
-func (w *world) shipments(orderID string) int {
-	w.Helper()
-	return w.count(`SELECT count(*) FROM shipments WHERE order_id = $1`, orderID)
-}
-
-func (w *world) charges() int {
+func (w *world) made() int {
 	w.Helper()
 	page, err := w.gw.Client().Transactions.List(w.Context(), gateway.TransactionListParams{})
 	require.NoError(w, err)
 	return page.Total
 }
 
-func TestAPixOrderIsPaidAndShippedOnce(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	var o order
-	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o))
-	assert.Equal(t, orderPending, o.State)
-	assert.EqualValues(t, 7980, o.Amount)
-	assert.Contains(t, o.PixCode, "br.gov.bcb.pix")
-	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o), "the page is reloaded")
-	assert.Equal(t, 1, w.charges())
-
-	require.NoError(t, w.gw.Webhooks.Duplicate("transaction.paid"))
-	require.NoError(t, w.gw.Transactions.Pay(w.transaction("order0001")))
-	w.settled()
-	assert.Equal(t, orderPaid, w.order("order0001").State)
-	assert.Equal(t, 1, w.shipments("order0001"))
-
-	other := mug(gateway.Pix, "")
-	other["quantity"] = 3
-	assert.Equal(t, 409, w.call("PUT", "/orders/order0001", other, nil))
-}
-
-// The mock's default is the document dialect; live gateways are stricter.
-func TestTheWholeLifeInBothDialects(t *testing.T) {
-	t.Parallel()
-	for name, opts := range settings() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t, opts...)
-			require.Equal(t, 200, w.call("PUT", "/orders/pix00001", mug(gateway.Pix, ""), nil))
-			require.Equal(t, orderPending, w.order("pix00001").State)
-			require.NoError(t, w.gw.Transactions.Pay(w.transaction("pix00001")))
-			w.settled()
-			require.Equal(t, orderPaid, w.order("pix00001").State)
-			require.Equal(t, 200, w.call("POST", "/orders/pix00001/refund", nil, nil))
-			w.settled()
-			assert.Equal(t, orderRefunded, w.order("pix00001").State)
-
-			card := mug(gateway.CreditCard, "pgct_3ds_ana")
-			delete(card, "document")
-			require.Equal(t, 200, w.call("PUT", "/orders/card0001", card, nil))
-			assert.NotEmpty(t, w.order("card0001").Challenge)
-			require.NoError(t, w.gw.Transactions.PassChallenge(w.transaction("card0001")))
-			w.settled()
-			assert.Equal(t, orderPaid, w.order("card0001").State)
-			assert.Equal(t, 1, w.shipments("card0001"))
-
-			in := object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_ok_ana"}
-			var m member
-			require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
-			require.NoError(t, w.gw.Clock.Advance(35*24*time.Hour))
-			w.settled()
-			assert.Equal(t, 2, w.count(`SELECT count(*) FROM charges`))
-
-			require.Equal(t, 200, w.call("PUT", "/payouts/payout01", supplier(), nil))
-			require.NoError(t, w.gw.Transfers.Process(w.transfer("payout01")))
-			require.NoError(t, w.gw.Transfers.Settle(w.transfer("payout01")))
-			w.settled()
-			assert.Equal(t, "paid", w.payout("payout01").State)
-		})
-	}
-}
-
-// A repeat sends the stored document again; it is cleared once the charge exists.
-func TestTheDocumentIsStoredUntilTheChargeExists(t *testing.T) {
-	t.Parallel()
-	w := open(t, mockserver.WithDialect(mockserver.Live))
-	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502)))
-	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
-	w.gw.Faults.Clear()
-	assert.Equal(t, 1, w.count(`SELECT count(*) FROM orders WHERE state = 'new' AND document = $1`, cpf))
-	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
-	assert.Equal(t, orderPending, w.order("order0001").State)
-	assert.Zero(t, w.count(`SELECT count(*) FROM orders WHERE document <> '' OR document_type <> ''`))
-	tx, err := w.gw.Client().Transactions.Get(t.Context(), w.transaction("order0001"))
-	require.NoError(t, err)
-	assert.Equal(t, cpf, tx.Buyer.Document.Number)
-}
-
-func TestBadOrdersStoreNothing(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	for name, change := range map[string]object{
-		"sku":      {"sku": "gold"},
-		"quantity": {"quantity": 0},
-		"method":   {"method": "cash"},
-		"amount":   {"amount": 1}, // the price is the shop's
-		"document": {"document": nil},
-		"type":     {"document": object{"type": "RG", "number": cpf}},
-		"number":   {"document": object{"type": "CPF", "number": "529.982.247-25"}},
-		"company":  {"document": object{"type": "CNPJ", "number": cpf}},
-	} {
-		in := mug(gateway.Pix, "")
-		maps.Copy(in, change)
-		assert.Equal(t, 422, w.call("PUT", "/orders/order0001", in, nil), name)
-	}
-	assert.Equal(t, 422, w.call("PUT", "/orders/1", mug(gateway.Pix, ""), nil))
-	assert.Zero(t, w.count(`SELECT count(*) FROM orders`))
-	r := httptest.NewRequestWithContext(t.Context(), "POST", "/orders/order0001/refund", nil)
-	rec := httptest.NewRecorder()
-	w.shop.handler().ServeHTTP(rec, r)
-	assert.Equal(t, 401, rec.Code)
-
-	var o order
-	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.CreditCard, "pgct_used_1"), &o))
-	assert.Equal(t, orderFailed, o.State, "the gateway rejects a used token")
-}
-
-func TestALostResponseChargesOnce(t *testing.T) {
-	t.Parallel()
-	inEachSetting(t, testALostResponseChargesOnce)
-}
-
-func testALostResponseChargesOnce(t *testing.T, w *world) {
-	t.Helper()
-	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("transactions.create").Times(1)))
-	var o order
-	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o))
-	assert.Equal(t, orderPending, o.State)
-	assert.Equal(t, 1, w.charges())
-}
-
-// A rejection of the repeat says nothing about the first request: an order that was
-// charged must not fail, nor may a payout that was sent be made again.
-func TestARejectedRepeatDecidesNothing(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	w.gw.Webhooks.Hold()
-	payout := object{"amount": 120000, "key_type": "EMAIL", "key_value": "supplier@example.com"}
-	requests := map[string]any{"/orders/order0001": mug(gateway.Pix, ""), "/payouts/payout01": payout}
-	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied()))
-	for path, body := range requests {
-		require.Equal(t, 200, w.call("PUT", path, body, nil))
-	}
-	w.gw.Faults.Clear()
-	require.NoError(t, w.gw.Faults.Add(mockserver.Status(422).On("transactions.create"), mockserver.Status(422).On("transfers.create")))
-	for path, body := range requests {
-		require.Equal(t, 200, w.call("PUT", path, body, nil))
-	}
-	var p struct{ State string }
-	require.Equal(t, 200, w.call("GET", "/payouts/payout01", nil, &p))
-	assert.Equal(t, orderPending, w.order("order0001").State)
-	assert.Equal(t, "pending", p.State)
-	assert.Equal(t, 1, w.charges())
-}
-
-func TestAnUnknownOutcomeIsResolvedByTheReconciler(t *testing.T) {
-	t.Parallel()
-	inEachSetting(t, testAnUnknownOutcomeIsResolvedByTheReconciler)
-}
-
-func testAnUnknownOutcomeIsResolvedByTheReconciler(t *testing.T, w *world) {
-	t.Helper()
-	w.gw.Webhooks.Hold()
-	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied().On("transactions.*")))
-	var o order
-	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o))
-	assert.Equal(t, orderNew, o.State)
-	w.gw.Faults.Clear()
-	_, err := w.shop.reconciler.Once(t.Context())
-	require.NoError(t, err)
-	o = w.order("order0001")
-	assert.Equal(t, orderPending, o.State)
-	assert.NotEmpty(t, o.PixCode)
-	assert.Equal(t, 1, w.charges())
-}
-
-func TestAnOrderKnownOnlyFromWebhooksShowsItsCode(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied().On("transactions.create")))
-	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
-	w.gw.Faults.Clear()
-	w.settled()
-	assert.Contains(t, w.order("order0001").PixCode, "br.gov.bcb.pix")
-	assert.Equal(t, 1, w.charges())
-}
-
-// The gateway's clock is behind: its transaction is older than the order.
-func TestAUsedReferenceIsFoundDespiteTheClocks(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	w.gw.Webhooks.Hold()
-	_, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
-		ExternalRef: "order-order0001", Amount: 7980, Method: gateway.Pix,
-		Buyer:    ana(),
-		Products: []gateway.Product{{Name: "Order order0001", Price: 7980}},
-	})
-	require.NoError(t, err)
-	var o order
-	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o))
-	assert.Equal(t, orderPending, o.State)
-	assert.Contains(t, o.PixCode, "br.gov.bcb.pix")
-	assert.Equal(t, 1, w.charges())
-}
-
-func TestAnOperationThatWasNeverAppliedIsFailedOrResent(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502)))
-	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
-	w.call("PUT", "/payouts/payout01", supplier(), nil)
-	w.gw.Faults.Clear()
-
-	sum, err := w.shop.reconciler.Once(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, 2, sum.Undecided, "the attempts may still arrive")
-	_, err = w.db.ExecContext(t.Context(), `UPDATE orders SET created_at = now() - interval '1 hour'`)
-	require.NoError(t, err)
-	_, err = w.db.ExecContext(t.Context(), `UPDATE payouts SET created_at = now() - interval '1 hour'`)
-	require.NoError(t, err)
-	_, err = w.shop.reconciler.Once(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, orderFailed, w.order("order0001").State)
-	assert.Equal(t, "pending", w.payout("payout01").State)
-}
-
-func TestAWebhookBeforeItsOrderWaits(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	early, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
-		ExternalRef: "order-order0001", Amount: 7980, Method: gateway.Pix,
-		Buyer:    ana(),
-		Products: []gateway.Product{{Name: "Order order0001", Price: 7980}},
-	})
-	require.NoError(t, err)
-	require.NoError(t, w.gw.Transactions.Pay(early.ID))
-	require.NoError(t, w.gw.Wait(t.Context()))
-	assert.Zero(t, w.count(`SELECT count(*) FROM orders`))
-
-	_, _, err = w.shop.insertOrder(t.Context(), order{ID: "order0001", Amount: 7980, Method: gateway.Pix})
-	require.NoError(t, err) // the late commit
-	w.settled()
-	assert.Equal(t, orderPaid, w.order("order0001").State)
-	assert.Equal(t, 1, w.shipments("order0001"))
-}
-
-func TestAWrongAmountIsReviewedAndNotShipped(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	_, _, err := w.shop.insertOrder(t.Context(), order{ID: "order0001", Amount: 7980, Method: gateway.Pix})
-	require.NoError(t, err)
-	cheap, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
-		ExternalRef: "order-order0001", Amount: 1, Method: gateway.Pix,
-		Buyer:    ana(),
-		Products: []gateway.Product{{Name: "Order order0001", Price: 1}},
-	})
-	require.NoError(t, err)
-	require.NoError(t, w.gw.Transactions.Pay(cheap.ID))
-	w.settled()
-	o := w.order("order0001")
-	assert.Equal(t, orderReview, o.State)
-	assert.Equal(t, "paid BRL 0.01, not BRL 79.80", o.Reason)
-	assert.Zero(t, w.shipments("order0001"))
-}
-
-// Another system of the account has used the reference: its charge must not be shown to
-// the buyer, and its payment does not pay the order.
-func TestAChargeOfAnotherSystemIsReviewed(t *testing.T) {
-	t.Parallel()
-	inEachSetting(t, func(t *testing.T, w *world) {
-		t.Helper()
-		other, err := w.gw.Client().Transactions.Create(t.Context(), gateway.TransactionParams{
-			ExternalRef: "order-order0001", Amount: 100, Method: gateway.Pix, Buyer: ana(), Products: []gateway.Product{{Name: "Another system's", Price: 100}},
-		})
-		require.NoError(t, err)
-		var o order
-		require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), &o))
-		assert.Equal(t, orderReview, o.State)
-		assert.Empty(t, o.PixCode)
-		require.NoError(t, w.gw.Transactions.Pay(other.ID))
-		w.settled()
-		assert.Equal(t, orderReview, w.order("order0001").State)
-		assert.Zero(t, w.shipments("order0001"))
-	})
-}
-
-func TestARefundInPartThatWasMadeElsewhere(t *testing.T) {
-	t.Parallel()
-	inEachSetting(t, func(t *testing.T, w *world) {
-		t.Helper()
-		w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
-		id := w.transaction("order0001")
-		require.NoError(t, w.gw.Transactions.Pay(id))
-		for _, refunded := range []int64{1000, 3500} {
-			_, err := w.gw.Client().Transactions.Refund(t.Context(), id, gateway.RefundParams{Amount: refunded - w.refunded("order0001")})
-			require.NoError(t, err)
-			w.settled()
-			assert.Equal(t, orderPaid, w.order("order0001").State)
-			assert.Equal(t, refunded, w.refunded("order0001"))
-		}
-		assert.Equal(t, 1, w.shipments("order0001"))
-	})
-}
-
-func (w *world) refunded(orderID string) (cents int64) {
+// warehouse returns the shipments, such as "order001 2 mug ana@example.com".
+func (w *world) warehouse() (list []string) {
 	w.Helper()
-	require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT refunded FROM orders WHERE id = $1`, orderID).Scan(&cents))
-	return cents
+	rows, err := w.db.QueryContext(w.Context(), `SELECT id || ' ' || quantity || ' ' || sku || ' ' || email || CASE WHEN stopped THEN ' stopped' ELSE '' END
+		FROM shipments ORDER BY created_at`)
+	require.NoError(w, err)
+	defer rows.Close() //nolint:errcheck // Err has the errors that matter
+	for rows.Next() {
+		var line string
+		require.NoError(w, rows.Scan(&line))
+		list = append(list, line)
+	}
+	require.NoError(w, rows.Err())
+	return list
 }
 
-func TestARefund(t *testing.T) {
+type object = map[string]any
+
+func mugs(method gateway.Method, token string) object {
+	return object{
+		"sku": "mug", "quantity": 2, "method": method, "token": token, "name": "Ana Souza", "email": "ana@example.com",
+		"document": object{"type": "CPF", "number": "52998224725"},
+	}
+}
+
+func with(o, change object) object {
+	o = maps.Clone(o)
+	maps.Copy(o, change)
+	return o
+}
+
+// In both dialects, and with a gateway that reports as a transaction's amount what it
+// settles.
+func TestAPixOrderIsPaidShippedAndRefunded(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]*mockserver.Fault{
-		"response": nil, "lost response": lost("transactions.refund"),
-		"settled in part": nil, "settled in part, lost response": lost("transactions.refund"),
+	for name, opts := range map[string][]mockserver.Option{
+		"document": nil, "live": {mockserver.WithDialect(mockserver.Live)},
+		"settled in part": {mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var opts []mockserver.Option
-			if strings.HasPrefix(name, settledInPart) {
-				opts = settings()[settledInPart]
-			}
-			w := open(t, opts...)
-			w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
-			assert.Equal(t, 409, w.call("POST", "/orders/order0001/refund", nil, nil), "it is not paid")
-			require.NoError(t, w.gw.Transactions.Pay(w.transaction("order0001")))
+			w := start(t, opts...)
+			o := w.call("PUT", "/orders/order001", mugs(gateway.Pix, ""))
+			assert.Equal(t, merchant.Pending, o.State)
+			assert.EqualValues(t, 7980, o.Amount)
+			assert.Contains(t, o.PixCode, "br.gov.bcb.pix")
+			assert.Equal(t, o, w.call("PUT", "/orders/order001", mugs(gateway.Pix, "")), "the page is reloaded")
+			assert.Equal(t, o, w.get("/orders/order001"))
+			w.fails(409, "PUT", "/refunds/return01", object{"order": "order001"})
+			assert.Empty(t, w.warehouse())
+
+			require.NoError(t, w.gw.Webhooks.Duplicate("transaction.paid"))
+			require.NoError(t, w.gw.Transactions.Pay(w.transaction("order001")))
 			w.settled()
-			if fault != nil {
-				require.NoError(t, w.gw.Faults.Add(*fault))
-			}
-			var o order
-			require.Equal(t, 200, w.call("POST", "/orders/order0001/refund", nil, &o))
-			assert.Equal(t, orderRefunded, o.State)
+			assert.Equal(t, record{ID: "order001", Amount: 7980, State: merchant.Paid}, w.get("/orders/order001"))
+			assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+			assert.Equal(t, 1, w.made())
+
+			assert.Equal(t, record{ID: "return01", Amount: 3990, State: merchant.Done}, w.call("PUT", "/refunds/return01", object{"order": "order001", "up_to": 3990}))
 			w.settled()
-			assert.Equal(t, orderRefunded, w.order("order0001").State)
-			assert.Equal(t, 409, w.call("POST", "/orders/order0001/refund", nil, nil), "there is nothing left")
+			assert.Equal(t, record{ID: "order001", Amount: 7980, State: merchant.Paid, Refunded: 3990}, w.get("/orders/order001"))
+			assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse(), "one of the two was returned")
+			w.call("PUT", "/refunds/return02", object{"order": "order001"})
+			w.settled()
+			assert.Equal(t, record{ID: "order001", Amount: 7980, State: merchant.Refunded, Refunded: 7980}, w.get("/orders/order001"))
+			assert.Equal(t, []string{"order001 2 mug ana@example.com stopped"}, w.warehouse())
+			w.fails(409, "PUT", "/refunds/return03", object{"order": "order001"})
 		})
 	}
 }
 
-func lost(op string) *mockserver.Fault {
-	f := mockserver.LoseResponse().On(op).Times(1)
-	return &f
+func TestAnOrderIsPaidWithAnotherCard(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	o := w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_3ds_1"))
+	assert.Equal(t, merchant.Pending, o.State)
+	require.NotNil(t, o.Challenge)
+	assert.NotEmpty(t, o.Challenge.ClientSecret.Reveal())
+	require.NoError(t, w.gw.Transactions.FailChallenge(w.transaction("order001")))
+	require.NoError(t, w.shop.Reconcile(t.Context())) // a refusal has no webhook
+	o = w.get("/orders/order001")
+	assert.Equal(t, merchant.Failed, o.State)
+	assert.NotEmpty(t, o.Reason)
+	assert.Nil(t, o.Challenge)
+
+	o = w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_used_1"))
+	assert.Equal(t, merchant.Failed, o.State, "the gateway rejects a used token")
+	o = w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_captured_1"))
+	assert.Equal(t, merchant.Paid, o.State)
+	assert.Equal(t, o, w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_captured_2")))
+	w.settled()
+	assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+	assert.Equal(t, 2, w.made())
 }
 
-func TestARefundWithoutAResponseIsReconciled(t *testing.T) {
+func TestAnOrderThatIsPaidTwiceShipsOnce(t *testing.T) {
 	t.Parallel()
-	w := open(t)
-	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
-	require.NoError(t, w.gw.Transactions.Pay(w.transaction("order0001")))
+	w := start(t)
+	w.call("PUT", "/orders/order001", mugs(gateway.Pix, ""))
+	first := w.transaction("order001")
+	w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_captured_1"))
+	require.NoError(t, w.gw.Transactions.Pay(first))
 	w.settled()
-	require.NoError(t, w.gw.Webhooks.Drop("transaction.refunded"))
-	require.NoError(t, w.gw.Faults.Add(*lost("transactions.refund"), mockserver.Status(503).On("transactions.get")))
-	var o order
-	require.Equal(t, 200, w.call("POST", "/orders/order0001/refund", nil, &o))
-	assert.Equal(t, orderRefunding, o.State)
+	assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+	assert.EqualValues(t, 7980, w.get("/orders/order001").Refunded)
+}
+
+func TestADisputeHoldsTheShipment(t *testing.T) {
+	t.Parallel()
+	w := start(t, mockserver.WithDialect(mockserver.Live))
+	w.call("PUT", "/orders/order001", mugs(gateway.Pix, ""))
+	id := w.transaction("order001")
+	require.NoError(t, w.gw.Transactions.Pay(id))
 	w.settled()
+	require.NoError(t, w.gw.Transactions.OpenDispute(id))
+	require.NoError(t, w.shop.Reconcile(t.Context())) // it has no webhook
+	w.settled()
+	assert.Equal(t, merchant.Disputed, w.get("/orders/order001").State)
+	assert.Equal(t, []string{"order001 2 mug ana@example.com stopped"}, w.warehouse())
+	require.NoError(t, w.gw.Clock.Advance(time.Hour))
+	require.NoError(t, w.gw.Transactions.WinDispute(id))
+	require.NoError(t, w.shop.Reconcile(t.Context()))
+	w.settled()
+	assert.Equal(t, merchant.Paid, w.get("/orders/order001").State)
+	assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+}
+
+// The callback of the payment runs only after the dispute was opened.
+func TestAPaymentThatIsDisputedAtOnceShipsWhenItIsWon(t *testing.T) {
+	t.Parallel()
+	w := opened(t, mockserver.WithDialect(mockserver.Live))
+	w.call("PUT", "/orders/order001", mugs(gateway.Pix, ""))
+	id := w.transaction("order001")
+	require.NoError(t, w.gw.Transactions.Pay(id))
+	require.NoError(t, w.shop.Reconcile(t.Context()))
+	require.NoError(t, w.gw.Transactions.OpenDispute(id))
+	require.NoError(t, w.shop.Reconcile(t.Context()))
+	w.run()
+	w.settled()
+	assert.Empty(t, w.warehouse())
+	require.NoError(t, w.gw.Clock.Advance(time.Hour))
+	require.NoError(t, w.gw.Transactions.WinDispute(id))
+	require.NoError(t, w.shop.Reconcile(t.Context()))
+	w.settled()
+	assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+}
+
+func TestBadRequestsStoreNothing(t *testing.T) {
+	t.Parallel()
+	w := opened(t)
+	for field, change := range map[string]object{
+		"sku": {"sku": "gold"}, "quantity": {"quantity": 0}, "method": {"method": "cash"}, "document": {"document": nil}, "buyer.email": {"email": "ana"},
+		"JSON": {"amount": 1}, // the price is the shop's
+	} {
+		assert.Contains(t, w.fails(422, "PUT", "/orders/order001", with(mugs(gateway.Pix, ""), change)), field)
+	}
+	assert.Contains(t, w.fails(422, "PUT", "/orders/order%200", mugs(gateway.Pix, "")), "id")
+	w.fails(422, "PUT", "/members/member01", object{"name": "Ana Souza", "email": "ana@example.com"})
+	w.fails(422, "PUT", "/payouts/payout01", object{"amount": 0, "key_type": "EMAIL", "key_value": "supplier@example.com"})
+	for _, table := range []string{"orders", "members", "payouts", "gateway_charges", "gateway_subscriptions", "gateway_payouts"} {
+		var n int
+		require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table).Scan(&n))
+		assert.Zero(t, n, table)
+	}
+	for _, path := range []string{"/orders/order001", "/members/member01", "/payouts/payout01"} {
+		w.fails(404, "GET", path, nil)
+	}
+	w.fails(404, "PUT", "/refunds/return01", object{"order": "order001"})
+	w.fails(404, "POST", "/links/gold", nil)
+	assert.Zero(t, w.made())
+}
+
+// An id belongs to one order, refund, member and payout.
+func TestAnIDIsNotUsedTwice(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	ana := object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_ok_ana"}
+	bill := object{"amount": 120_000, "key_type": "EMAIL", "key_value": "supplier@example.com"}
+	w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_captured_1"))
+	w.call("PUT", "/refunds/return01", object{"order": "order001", "up_to": 3990})
+	w.call("PUT", "/members/member01", ana)
+	w.call("PUT", "/payouts/payout01", bill)
+	w.fails(409, "PUT", "/orders/order001", with(mugs(gateway.Pix, ""), object{"quantity": 3}))
+	w.fails(409, "PUT", "/orders/order001", with(mugs(gateway.Pix, ""), object{"sku": "coffee"}))
+	w.fails(409, "PUT", "/refunds/return01", object{"order": "order001", "up_to": 7980})
+	w.fails(409, "PUT", "/members/member01", with(ana, object{"email": "bia@example.com"}))
+	w.fails(409, "PUT", "/payouts/payout01", with(bill, object{"amount": 130_000}))
+	w.fails(409, "PUT", "/payouts/payout01", with(bill, object{"key_value": "another@example.com"}))
+	w.settled()
+	assert.Equal(t, 2, w.made(), "the order and the first month")
+}
+
+func TestOnlyTheOperatorMovesMoneyOut(t *testing.T) {
+	t.Parallel()
+	w := opened(t)
+	for _, route := range []string{
+		"PUT /refunds/return01", "DELETE /members/member01", "PUT /payouts/payout01", "GET /payouts/payout01", "POST /links/mug", "GET /problems",
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		for _, token := range []string{"", "operator-of-this-tesT", adminToken + "x"} {
+			status, response := w.ask(token, method, path, object{})
+			assert.Equal(t, 401, status, "%s: %s", route, response)
+		}
+	}
+}
+
+func TestARefundWhoseOutcomeIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_captured_1"))
+	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied().On("transactions.refund")))
+	refund := object{"order": "order001", "up_to": 3990}
+	assert.Equal(t, merchant.Unknown, w.call("PUT", "/refunds/return01", refund).State)
 	w.gw.Faults.Clear()
-	_, err := w.shop.reconciler.Once(t.Context())
+	w.settled()
+	assert.Equal(t, record{ID: "return01", Amount: 3990, State: merchant.Done}, w.call("PUT", "/refunds/return01", refund))
+	assert.EqualValues(t, 3990, w.get("/orders/order001").Refunded)
+	tx, err := w.gw.Client().Transactions.Get(t.Context(), w.transaction("order001"))
 	require.NoError(t, err)
-	w.settled()
-	assert.Equal(t, orderRefunded, w.order("order0001").State)
-}
-
-func TestThreeDSecure(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	for _, id := range []string{"passes01", "fails001"} {
-		var o order
-		require.Equal(t, 200, w.call("PUT", "/orders/"+id, mug(gateway.CreditCard, "pgct_3ds_"+id), &o))
-		assert.Equal(t, orderPending, o.State)
-		w.settled()
-		assert.NotEmpty(t, w.order(id).Challenge, "webhooks leave it in place")
-	}
-	require.NoError(t, w.gw.Transactions.PassChallenge(w.transaction("passes01")))
-	require.NoError(t, w.gw.Transactions.FailChallenge(w.transaction("fails001")))
-	w.settled()
-	_, err := w.shop.reconciler.Once(t.Context()) // a refusal sends no webhook
-	require.NoError(t, err)
-	w.settled()
-	passed, failed := w.order("passes01"), w.order("fails001")
-	assert.Equal(t, orderPaid, passed.State)
-	assert.Empty(t, passed.Challenge)
-	assert.Equal(t, 1, w.shipments("passes01"))
-	assert.Equal(t, orderFailed, failed.State)
-	assert.Equal(t, "refused", failed.Reason)
-	assert.Zero(t, w.shipments("fails001"))
-}
-
-func TestACardThatIsCapturedShips(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	var o order
-	require.Equal(t, 200, w.call("PUT", "/orders/order0001", mug(gateway.CreditCard, "pgct_captured_1"), &o))
-	assert.Equal(t, orderPaid, o.State)
-	w.settled()
-	assert.Equal(t, 1, w.shipments("order0001"))
-}
-
-func TestAMissedWebhookIsReconciled(t *testing.T) {
-	t.Parallel()
-	inEachSetting(t, testAMissedWebhookIsReconciled)
-}
-
-func testAMissedWebhookIsReconciled(t *testing.T, w *world) {
-	t.Helper()
-	w.call("PUT", "/orders/paid0001", mug(gateway.Pix, ""), nil)
-	w.call("PUT", "/orders/expired1", mug(gateway.Pix, ""), nil)
-	w.settled()
-	require.NoError(t, w.gw.Webhooks.Drop("transaction.paid"))
-	require.NoError(t, w.gw.Transactions.Pay(w.transaction("paid0001")))
-	require.NoError(t, w.gw.Clock.Advance(25*time.Hour))
-	w.settled()
-	assert.Equal(t, orderPending, w.order("paid0001").State)
-
-	for range 2 {
-		_, err := w.shop.reconciler.Once(t.Context())
-		require.NoError(t, err)
-		w.settled()
-		assert.Equal(t, orderPaid, w.order("paid0001").State)
-		assert.Equal(t, 1, w.shipments("paid0001"))
-		assert.Equal(t, orderFailed, w.order("expired1").State)
-	}
-}
-
-func TestAMissedChargebackIsReconciled(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	w.call("PUT", "/orders/order0001", mug(gateway.CreditCard, "pgct_captured_1"), nil)
-	w.settled()
-	require.Equal(t, orderPaid, w.order("order0001").State)
-	require.NoError(t, w.gw.Webhooks.Drop("transaction.chargedback"))
-	require.NoError(t, w.gw.Transactions.Chargeback(w.transaction("order0001")))
-	w.settled()
-	require.Equal(t, orderPaid, w.order("order0001").State)
-
-	w.shop.cfg.compareEvery = time.Hour
-	_, err := w.shop.reconciler.Once(t.Context())
-	require.NoError(t, err)
-	w.settled()
-	assert.Equal(t, orderPaid, w.order("order0001").State, "it was compared less than an hour ago")
-
-	w.shop.cfg.compareEvery = 0
-	_, err = w.shop.reconciler.Once(t.Context())
-	require.NoError(t, err)
-	w.settled()
-	assert.Equal(t, orderChargeback, w.order("order0001").State)
+	assert.EqualValues(t, 3990, tx.RefundedAmount)
 }
 
 func TestAMemberPaysEveryMonth(t *testing.T) {
 	t.Parallel()
-	w := open(t)
-	in := object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_ok_ana"}
-	require.NoError(t, w.gw.Faults.Add(mockserver.LoseResponse().On("subscriptions.create").Times(1), mockserver.LoseResponse().On("customers.create").Times(1)))
-	var m member
-	require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
+	w := start(t)
+	m := w.call("PUT", "/members/member01", object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_ok_ana"})
+	assert.EqualValues(t, 4990, m.Amount)
 	w.settled()
-	require.Equal(t, 200, w.call("GET", "/members/member01", nil, &m))
-	assert.Equal(t, "active", m.State)
-	first := *m.PaidUntil
-	assert.Equal(t, 1, w.count(`SELECT count(*) FROM charges`))
-
-	require.NoError(t, w.gw.Webhooks.Duplicate("subscription.renewed"))
-	require.NoError(t, w.gw.Clock.Advance(35*24*time.Hour))
+	assert.Equal(t, "active 0 1 4990", w.member("member01"))
+	paid := w.get("/members/member01").PaidUntil
+	require.NoError(t, w.gw.Clock.AdvanceTo(paid.Add(time.Hour)))
 	w.settled()
-	require.Equal(t, 200, w.call("GET", "/members/member01", nil, &m))
-	assert.True(t, m.PaidUntil.After(first))
-	assert.Equal(t, 2, w.count(`SELECT count(*) FROM charges`))
+	assert.Equal(t, "active 0 2 9980", w.member("member01"))
+	next := w.get("/members/member01").PaidUntil
+	assert.True(t, next.After(paid))
 
-	in["token"] = "pgct_ok_another" // the page is sent again with a new token
-	require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
-	page, err := w.gw.Client().Subscriptions.List(t.Context(), gateway.SubscriptionListParams{})
+	// Dunning: the next charge fails, and its retry doesn't.
+	s, err := w.shop.Subscription(t.Context(), "member01")
 	require.NoError(t, err)
-	assert.Equal(t, 1, page.Total)
+	require.NoError(t, w.gw.Subscriptions.FailNextCharges(s.SubscriptionID, 1))
+	require.NoError(t, w.gw.Clock.AdvanceTo(next.Add(time.Hour)))
+	w.settled()
+	assert.Equal(t, "past_due 1 2 9980", w.member("member01"))
+	assert.Equal(t, next, w.get("/members/member01").PaidUntil)
+	require.NoError(t, w.gw.Clock.Advance(8*24*time.Hour))
+	w.settled()
+	assert.Equal(t, "active 0 3 14970", w.member("member01"))
+
+	assert.Equal(t, merchant.State(gateway.SubscriptionCancelScheduled), w.call("DELETE", "/members/member01", nil).State)
+	require.NoError(t, w.gw.Clock.Advance(40*24*time.Hour))
+	w.settled()
+	assert.Equal(t, "canceled 0 3 14970", w.member("member01"))
 }
 
-// A subscription's webhook that arrives before its member is committed must
-// wait: to the database, an UPDATE of a missing row is not an error.
-func TestAWebhookBeforeItsMemberWaits(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	client := w.gw.Client()
-	customer, err := client.Customers.Create(t.Context(), gateway.CustomerParams{Name: "Ana Souza", Email: "ana@example.com"})
-	require.NoError(t, err)
-	sub, err := client.Subscriptions.Create(t.Context(), gateway.SubscriptionParams{
-		CustomerID: customer.ID, Amount: membershipPrice, Currency: gateway.BRL, Interval: gateway.IntervalMonth,
-		Token: "pgct_ok_ana", IdempotencyKey: "member-member01", Metadata: map[string]any{"member": "member01"},
-	})
-	require.NoError(t, err)
-	require.NoError(t, w.gw.Clock.Advance(time.Minute))
-	_, err = client.Subscriptions.Cancel(t.Context(), sub.ID, gateway.SubscriptionCancelParams{})
-	require.NoError(t, err)
-	// created, started and updated are each handled more than once.
-	require.Eventually(t, func() bool { return w.shop.receiver.Stats()[webhook.OutcomeFailed] >= 9 }, time.Minute, time.Millisecond,
-		"the events of an unknown member must be retried")
-	_, err = w.db.ExecContext(t.Context(), `INSERT INTO members (id, name, email) VALUES ('member01', 'Ana Souza', 'ana@example.com')`)
-	require.NoError(t, err) // the late commit
-	w.settled()
-	m, err := w.shop.member(t.Context(), "member01")
-	require.NoError(t, err)
-	assert.Equal(t, "cancel_scheduled", m.State)
-	assert.NotNil(t, m.PaidUntil)
-	assert.Equal(t, 1, w.count(`SELECT count(*) FROM charges`))
-}
-
-// lostMembership subscribes member01, but the gateway's response is lost. It returns
-// the request.
-func (w *world) lostMembership() object {
+// member returns the shop's row of a member, with the number and the sum of the invoices.
+func (w *world) member(id string) (line string) {
 	w.Helper()
-	w.gw.Webhooks.Hold()
-	require.NoError(w, w.gw.Faults.Add(mockserver.Status(502).Applied().On("subscriptions.create")))
-	in := object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_ok_ana"}
-	var m member
-	require.Equal(w, 200, w.call("PUT", "/members/member01", in, &m))
-	require.Equal(w, "new", m.State)
-	w.gw.Faults.Clear()
-	return in
-}
-
-func TestAMembershipOfUnknownOutcomeIsFoundWithADifferentToken(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	in := w.lostMembership()
-	in["token"] = "pgct_ok_another"
-	var m member
-	require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
-	assert.Equal(t, "active", m.State)
-}
-
-// The repeat is rejected, but the first request created the subscription.
-func TestAMembershipOfUnknownOutcomeIsFoundAfterARejection(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	in := w.lostMembership()
-	require.NoError(t, w.gw.Faults.Add(mockserver.Status(422).On("subscriptions.create")))
-	require.Equal(t, 422, w.call("PUT", "/members/member02", in, nil), "there is no earlier request")
-	var m member
-	require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
-	assert.Equal(t, "active", m.State)
+	require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT concat_ws(' ', state, failed_attempts, count(charge), COALESCE(SUM(amount), 0))
+		FROM members LEFT JOIN invoices ON member_id = id WHERE id = $1 GROUP BY id`, id).Scan(&line))
+	return line
 }
 
 func TestAMembershipThatNeedsAChallenge(t *testing.T) {
 	t.Parallel()
-	w := open(t)
-	in := object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_3ds_ana"}
-	var m member
-	require.Equal(t, 200, w.call("PUT", "/members/member01", in, &m))
-	assert.Equal(t, "incomplete", m.State)
-	assert.NotEmpty(t, m.Challenge)
-	stored, err := w.shop.member(t.Context(), "member01")
+	w := start(t)
+	m := w.call("PUT", "/members/member01", object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_3ds_ana"})
+	assert.Equal(t, merchant.State(gateway.SubscriptionIncomplete), m.State)
+	require.NotNil(t, m.Challenge)
+	s, err := w.shop.Subscription(t.Context(), "member01")
 	require.NoError(t, err)
-	sub, err := w.gw.Client().Subscriptions.Get(t.Context(), stored.subscriptionID)
-	require.NoError(t, err)
-	require.NoError(t, w.gw.Transactions.PassChallenge(sub.Transactions[0].ID))
+	require.NoError(t, w.gw.Transactions.PassChallenge(s.Charges[0].TransactionID))
 	w.settled()
-	require.Equal(t, 200, w.call("GET", "/members/member01", nil, &m))
-	assert.Equal(t, "active", m.State)
+	m = w.get("/members/member01")
+	assert.Equal(t, merchant.State(gateway.SubscriptionActive), m.State)
+	assert.Nil(t, m.Challenge)
+	assert.Equal(t, "active 0 1 4990", w.member("member01"))
 }
 
-func supplier() object {
-	return object{"amount": 120_000, "key_type": "EMAIL", "key_value": "torrefacao@example.com"}
-}
-
-func (w *world) payout(id string) (p payout) {
-	w.Helper()
-	require.Equal(w, 200, w.call("GET", "/payouts/"+id, nil, &p))
-	return p
-}
-
-func (w *world) transfer(id string) (transferID string) {
-	w.Helper()
-	require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT transfer_id FROM payouts WHERE id = $1`, id).Scan(&transferID))
-	return transferID
-}
-
-func TestPayoutsSettleAndFail(t *testing.T) {
+func TestPayoutsArePaidOrFail(t *testing.T) {
 	t.Parallel()
-	w := open(t)
+	w := start(t)
+	bill := object{"amount": 120_000, "key_type": "EMAIL", "key_value": "supplier@example.com"}
 	for _, id := range []string{"payout01", "payout02"} {
-		require.Equal(t, 200, w.call("PUT", "/payouts/"+id, supplier(), nil))
-		require.Equal(t, 200, w.call("PUT", "/payouts/"+id, supplier(), nil), "sent twice, paid once")
-		require.NoError(t, w.gw.Transfers.Process(w.transfer(id)))
+		p := w.call("PUT", "/payouts/"+id, bill)
+		assert.Equal(t, record{ID: id, Amount: 120_000, State: merchant.Pending}, p)
+		assert.Equal(t, p, w.call("PUT", "/payouts/"+id, bill), "sent twice, paid once")
+		assert.Equal(t, p, w.get("/payouts/"+id))
 	}
-	require.NoError(t, w.gw.Transfers.Settle(w.transfer("payout01")))
-	require.NoError(t, w.gw.Transfers.Fail(w.transfer("payout02")))
-	w.settled()
-	assert.Equal(t, "paid", w.payout("payout01").State)
-	assert.Equal(t, "failed", w.payout("payout02").State)
 	page, err := w.gw.Client().Transfers.List(t.Context(), gateway.TransferListParams{})
 	require.NoError(t, err)
-	assert.Equal(t, 2, page.Total)
+	require.Len(t, page.Items, 2)
+	for _, transfer := range page.Items {
+		require.NoError(t, w.gw.Transfers.Process(transfer.ID))
+		end := w.gw.Transfers.Settle
+		if transfer.ExternalRef == "shop-payout02-payout" {
+			end = w.gw.Transfers.Fail
+		}
+		require.NoError(t, end(transfer.ID))
+	}
+	w.settled()
+	assert.Equal(t, record{ID: "payout01", Amount: 120_000, State: merchant.Paid}, w.get("/payouts/payout01"))
+	failed := w.get("/payouts/payout02")
+	assert.Equal(t, merchant.Failed, failed.State)
+	assert.NotEmpty(t, failed.Reason)
 }
 
-func TestAPayoutIsMatchedBeforeItsIDIsStored(t *testing.T) {
+func TestASaleByLinkShips(t *testing.T) {
 	t.Parallel()
-	w := open(t)
-	require.NoError(t, w.gw.Faults.Add(mockserver.Status(502).Applied().On("transfers.create")))
-	require.Equal(t, 200, w.call("PUT", "/payouts/payout01", supplier(), nil)) // an unknown outcome
-	w.gw.Faults.Clear()
-	w.settled() // payout.created names a transfer that is not stored yet
-	assert.Equal(t, "pending", w.payout("payout01").State)
-	require.NoError(t, w.gw.Transfers.Process(w.transfer("payout01")))
-	require.NoError(t, w.gw.Transfers.Settle(w.transfer("payout01")))
+	w := start(t)
+	status, response := w.ask(adminToken, "POST", "/links/coffee", nil)
+	require.Equal(t, 200, status, response)
+	link := new(gateway.CheckoutLink)
+	require.NoError(t, json.Unmarshal([]byte(response), link))
+	_, again := w.ask(adminToken, "POST", "/links/coffee", nil)
+	assert.Equal(t, response, again)
+	client := w.gw.Client()
+	session, err := client.CheckoutSessions.Open(t.Context(), link.Slug())
+	require.NoError(t, err)
+	_, err = client.CheckoutSessions.Update(t.Context(), link.Slug(), session.SessionToken, gateway.CheckoutSessionParams{
+		Buyer: gateway.CheckoutBuyer{Name: "Bia Lima", Email: "bia@example.com"}, PaymentMethod: gateway.Pix,
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.gw.Checkout.Pay(link.Slug()))
 	w.settled()
-	assert.Equal(t, "paid", w.payout("payout01").State)
-}
-
-func TestARestartLosesNothing(t *testing.T) {
-	t.Parallel()
-	w := open(t)
-	w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil)
-	w.settled()
-	w.stop()
-	require.NoError(t, w.gw.Transactions.Pay(w.transaction("order0001"))) // no process receives it
-	w.start()
-	_, err := w.shop.reconciler.Once(t.Context())
+	page, err := client.Transactions.List(t.Context(), gateway.TransactionListParams{})
+	require.NoError(t, err)
+	require.Len(t, page.Items, 1)
+	id := page.Items[0].ID
+	assert.Equal(t, []string{id + " 1 coffee bia@example.com"}, w.warehouse())
+	_, err = client.Transactions.Refund(t.Context(), id, gateway.RefundParams{Full: true}) // in the gateway's console
 	require.NoError(t, err)
 	w.settled()
-	assert.Equal(t, orderPaid, w.order("order0001").State)
-	assert.Equal(t, 1, w.shipments("order0001"))
+	assert.Equal(t, []string{id + " 1 coffee bia@example.com stopped"}, w.warehouse())
 }
 
-func TestConcurrentRequestsForOneOrderChargeOnce(t *testing.T) {
+func TestProblemsAreListed(t *testing.T) {
 	t.Parallel()
-	w := open(t)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if code := w.call("PUT", "/orders/order0001", mug(gateway.Pix, ""), nil); code != 200 {
-				t.Errorf("status %d, want 200", code)
-			}
-		})
-	}
-	all.Wait()
-	w.settled()
-	assert.Equal(t, 1, w.charges())
+	w := start(t)
+	_, response := w.ask(adminToken, "GET", "/problems", nil)
+	assert.JSONEq(t, `[]`, response)
+	w.call("PUT", "/orders/order001", mugs(gateway.Pix, ""))
+	_, err := w.db.ExecContext(t.Context(), `DELETE FROM orders`) // the callback finds no row
+	require.NoError(t, err)
+	require.NoError(t, w.gw.Transactions.Pay(w.transaction("order001")))
+	require.Eventually(t, func() bool {
+		_, response = w.ask(adminToken, "GET", "/problems", nil)
+		return strings.Contains(response, `"kind":"callback"`) && strings.Contains(response, `"order":"order001"`)
+	}, time.Minute, 20*time.Millisecond, "a payment that no order takes must be seen")
 }
 
-// The whole service: on a signal it finishes the request in progress.
-func TestServeShutsDownGracefully(t *testing.T) {
+// On a signal, a request in progress is finished, although its charge is not made yet.
+func TestServeFinishesTheRequestInProgress(t *testing.T) {
 	t.Parallel()
-	w := open(t)
-	ctx, cancel := context.WithCancel(t.Context())
+	w := opened(t)
 	var lc net.ListenConfig
 	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	ctx, signal := context.WithCancel(t.Context())
+	defer signal()
 	ended := make(chan error, 1)
-	go func() { ended <- w.shop.serve(ctx, listener) }()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/healthz", nil)
+	go func() { ended <- w.shop.serve(ctx, listener, w.shop.handler()) }()
+
+	lock, err := w.db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer lock.Rollback() //nolint:errcheck // it only holds the request up
+	_, err = lock.ExecContext(t.Context(), `LOCK TABLE orders IN ACCESS EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	body, err := json.Marshal(mugs(gateway.Pix, ""))
+	require.NoError(t, err)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, fmt.Sprintf("http://%s/orders/order001", listener.Addr()), bytes.NewReader(body))
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Do(r)
-	require.NoError(t, err)
-	_, err = io.Copy(io.Discard, res.Body)
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
-	assert.Equal(t, 200, res.StatusCode)
-	cancel()
+	responded := make(chan record, 1)
+	go func() {
+		defer close(responded)
+		res, err := client.Do(request)
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer res.Body.Close() //nolint:errcheck // it was read
+		var v record
+		assert.NoError(t, json.NewDecoder(res.Body).Decode(&v))
+		responded <- v
+	}()
+	require.Eventually(t, func() bool {
+		var waiting int
+		err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'orders'::regclass`).Scan(&waiting)
+		return err == nil && waiting == 1
+	}, time.Minute, 5*time.Millisecond, "the request must wait")
+	signal()
+	require.Eventually(t, func() bool {
+		var d net.Dialer
+		conn, err := d.DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	}, time.Minute, 5*time.Millisecond, "nothing new must be accepted")
+	require.NoError(t, lock.Rollback())
+	o := <-responded
+	assert.Equal(t, merchant.Pending, o.State)
+	assert.NotEmpty(t, o.PixCode)
 	require.NoError(t, <-ended)
 }
 
 func TestConfigNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	_, err := configFromEnv(func(string) string { return "" })
-	require.EqualError(t, err, "not set: DATABASE_URL, GATEWAY_WEBHOOK_SECRET, ADMIN_TOKEN")
+	require.EqualError(t, err, "DATABASE_URL is not set\nGATEWAY_WEBHOOK_SECRET is not set\nADMIN_TOKEN is not set")
 }

@@ -1,17 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
-	"errors"
-	"fmt"
 	"log/slog"
-	"time"
+	"net/http"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
 //go:embed schema.sql
@@ -19,114 +19,158 @@ var schema string
 
 // shop is the whole service without its listener.
 type shop struct {
-	cfg        config
+	*merchant.Merchant
+
 	db         *sql.DB
-	gateway    *gateway.Client
-	events     *sqlstore.Store
-	receiver   *webhook.Receiver
-	reconciler *webhook.Reconciler
+	adminToken gateway.Secret
 	log        *slog.Logger
 }
 
-func newShop(ctx context.Context, cfg config, db *sql.DB, client *gateway.Client, log *slog.Logger) (*shop, error) {
-	s := &shop{cfg: cfg, db: db, gateway: client, events: sqlstore.New(db, sqlstore.Postgres), log: log}
-	if err := s.migrate(ctx); err != nil {
-		return nil, fmt.Errorf("migrate: %w", err)
-	}
-	if err := s.events.Migrate(ctx); err != nil {
+func open(ctx context.Context, db *sql.DB, client *gateway.Client, cfg config, c merchant.Config, log *slog.Logger) (*shop, error) {
+	if _, err := db.ExecContext(ctx, schema); err != nil { // in one transaction
 		return nil, err
 	}
-	if err := s.receive(); err != nil { //nolint:contextcheck // its workers outlive ctx, until Shutdown
-		return nil, err
+	c.Dialect, c.Logger = operations.DialectPostgres, log
+	c.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: cfg.webhookSecret}}, Links: true}}
+	c.On = merchant.Callbacks{
+		Paid: paid, PaidAgain: merchant.RefundAgain, Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
 	}
-	return s, s.reconcile()
+	m, err := merchant.Open(ctx, db, c)
+	return &shop{Merchant: m, db: db, adminToken: cfg.adminToken, log: log}, err
 }
 
-// migrate creates the tables. If several processes start together, only one of
-// them does it.
-func (s *shop) migrate(ctx context.Context) error {
-	return s.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtext('shop schema'))`); err != nil {
+// paid and the next four are called once for each fact, and commit together with it.
+func paid(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+	switch {
+	case c.Left() < min(c.Requested, c.Paid): // a person may have accepted less
+		return nil // refunded or disputed since
+	case c.Origin == merchant.FromLink:
+		return merchant.One(tx.ExecContext(ctx, `INSERT INTO shipments (id, sku, quantity, name, email) VALUES ($1, $2, 1, $3, $4)`,
+			c.ID, c.Link, c.Buyer.Name, c.Buyer.Email))
+	}
+	return merchant.One(tx.ExecContext(ctx, `INSERT INTO shipments (id, sku, quantity, name, email)
+		SELECT id, sku, quantity, name, email FROM orders WHERE id = $1`, c.Order))
+}
+
+func refunded(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
+	if r.Order.Left() > 0 {
+		return nil // a part, or one of two payments
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE shipments SET stopped = true WHERE id = $1`, cmp.Or(r.Order.ID, r.Charge))
+	return err // a period of a membership has no shipment
+}
+
+func disputed(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+	if c.Origin == merchant.FromSubscription {
+		return nil // see renewed
+	}
+	res, err := tx.ExecContext(ctx, `UPDATE shipments SET stopped = $2 WHERE id = $1`, cmp.Or(c.Order, c.ID), c.OrderLeft == 0)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n > 0 || c.State != merchant.Paid {
+		return err
+	}
+	return paid(ctx, tx, c) // it was won, and nothing was shipped while it was open
+}
+
+// renewed gets everything that happens to a membership: see merchant.SubscriptionEvent.
+func renewed(ctx context.Context, tx *sql.Tx, s *merchant.Subscription) error {
+	if s.Event == merchant.Started || s.Event == merchant.Renewed {
+		if err := merchant.One(tx.ExecContext(ctx, `INSERT INTO invoices (charge, member_id, amount) VALUES ($1, $2, $3)`,
+			s.Charge.ID, s.ID, s.Charge.Paid)); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, schema)
-		return err
-	})
+	}
+	return merchant.One(tx.ExecContext(ctx, `UPDATE members SET state = $2, failed_attempts = $3, paid_until = $4 WHERE id = $1`,
+		s.ID, string(s.State), s.FailedAttempts, s.PaidUntil))
 }
 
-func (s *shop) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
+func paidOut(ctx context.Context, tx *sql.Tx, p *merchant.Payout) error {
+	return merchant.One(tx.ExecContext(ctx, `UPDATE payouts SET state = $2, reason = $3 WHERE id = $1`, p.ID, string(p.State), p.Reason))
+}
+
+// catalog has what the shop sells. The shop sets the prices, in cents: a browser sends
+// what to buy, never the amount.
+func catalog() map[string]gateway.CheckoutProduct {
+	return map[string]gateway.CheckoutProduct{
+		"mug": {ExternalID: "mug", Name: "Mug", Price: 3990}, "coffee": {ExternalID: "coffee", Name: "Café em grãos, 500 g", Price: 4290},
+	}
+}
+
+const membershipPrice = 4990 // cents a month
+
+// place stores an order together with its charge, and charges it. It may be called again:
+// when the page is reloaded, or with another card or method.
+func (s *shop) place(ctx context.Context, id, sku string, quantity int64, p gateway.TransactionParams) error {
+	p.Products = []gateway.Product{{Name: "Order " + id, Price: p.Amount}}
+	var c *merchant.Charge
+	err := s.inTx(ctx, func(tx *sql.Tx) (err error) {
+		if c, err = s.ChargeTx(ctx, tx, merchant.ChargeParams{Order: id, TransactionParams: p}); err != nil {
+			return err
+		}
+		return same(tx.QueryRowContext(ctx, `INSERT INTO orders (id, sku, quantity, amount, name, email) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING sku = $2 AND quantity = $3 AND amount = $4`,
+			id, sku, quantity, p.Amount, p.Buyer.Name, p.Buyer.Email))
+	})
+	if err == nil && c.State == merchant.New {
+		_, err = s.Send(ctx, c.ID) // after an error, Run sends it
+	}
+	return err
+}
+
+// join creates a member who pays every month by card. It may be called again.
+func (s *shop) join(ctx context.Context, id string, who gateway.CustomerParams, price int64, token gateway.CardToken) (*merchant.Subscription, error) {
+	p := merchant.SubscribeParams{
+		ID: id, Customer: who, SubscriptionParams: gateway.SubscriptionParams{Amount: price, Interval: gateway.IntervalMonth, Token: token},
+	}
+	if err := s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := s.SubscribeTx(ctx, tx, p); err != nil {
+			return err
+		}
+		return same(tx.QueryRowContext(ctx, `INSERT INTO members (id, name, email) VALUES ($1, $2, $3)
+			ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING email = $3`, id, who.Name, who.Email))
+	}); err != nil {
+		return nil, err
+	}
+	return s.Subscribe(ctx, p) // sends what is stored
+}
+
+// payBill pays a supplier. It may be called again.
+func (s *shop) payBill(ctx context.Context, id string, transfer gateway.TransferParams) (*merchant.Payout, error) {
+	p := merchant.PayoutParams{ID: id, TransferParams: transfer}
+	if err := s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := s.PayoutTx(ctx, tx, p); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO payouts (id, amount) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`, id, transfer.Amount)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return s.Payout(ctx, p) // sends what is stored
+}
+
+// inTx runs do in a transaction. Package merchant is called first in it: it locks its
+// records before a callback locks the shop's rows, and so must everyone.
+func (s *shop) inTx(ctx context.Context, do func(tx *sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // does nothing after the commit
-	if err := fn(tx); err != nil {
+	if err := do(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-// execer is the database or one of its transactions.
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// errNoRow reports that an UPDATE changed nothing: the row does not exist (yet).
-var errNoRow = errors.New("no such row")
-
-// changesOne runs an UPDATE that must change one row. An UPDATE of a row that
-// does not exist is not an error to the database, but would lose a payment.
-func changesOne(ctx context.Context, db execer, query string, args ...any) error {
-	res, err := db.ExecContext(ctx, query, args...)
-	if err != nil {
+// same returns an error unless the row that was inserted, or existed, is the one that was
+// asked for.
+func same(row *sql.Row) error {
+	var is bool
+	if err := row.Scan(&is); err != nil || is {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return errNoRow
-}
-
-// exists runs an INSERT … ON CONFLICT DO NOTHING and reports whether the row existed.
-func exists(ctx context.Context, db execer, query string, args ...any) (bool, error) {
-	err := changesOne(ctx, db, query, args...)
-	if errors.Is(err, errNoRow) {
-		return true, nil
-	}
-	return false, err
-}
-
-// repeatOf marks the create of a row that existed before this request: an earlier
-// request may have sent it too, so a rejection of this one would prove nothing.
-func repeatOf(existed bool, since time.Time) []gateway.RequestOption {
-	if !existed {
-		return nil
-	}
-	return []gateway.RequestOption{gateway.FirstSent(since)}
-}
-
-// outcome classifies the result of a create with a reference.
-type outcome int
-
-const (
-	applied  outcome = iota // there is a resource
-	existing                // the reference was used before, by an earlier attempt
-	unknown                 // there may be one: the record stays open for the reconciler
-	rejected                // there is none, and a repeat would be rejected too
-)
-
-func outcomeOf(err error) outcome {
-	switch {
-	case err == nil:
-		return applied
-	case errors.Is(err, gateway.ErrDuplicate):
-		return existing
-	case errors.Is(err, gateway.ErrOutcomeUnknown):
-		return unknown
-	case errors.Is(err, gateway.ErrValidation), errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrConflict):
-		return rejected
-	default: // a revoked key, an overloaded gateway: the record is still valid
-		return unknown
-	}
+	return &httpError{http.StatusConflict, "the id belongs to something else"}
 }

@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/examples/shop"
-	"github.com/gateway-go/gateway/internal/exam"
+	"github.com/gateway-go/gateway/internal/exam/examtest"
 	"github.com/gateway-go/gateway/internal/exam/outside"
 	"github.com/gateway-go/gateway/mockserver"
 )
@@ -45,20 +44,10 @@ func TestTheShopPassesTheExam(t *testing.T) {
 			server := httptest.NewServer(mux)
 			t.Cleanup(server.Close)
 
-			scenarios, err := exam.Scenarios(nil, nil)
-			require.NoError(t, err)
-			result, err := outside.Run(t.Context(), outside.Config{
+			examtest.Pass(t, outside.Config{
 				URL: server.URL, Addr: addr, Key: key, Secret: secret, Path: "/webhooks", Options: []mockserver.Option{mockserver.WithDialect(dialect)},
-				Scenarios: scenarios, Seed: 1, Budget: 5 * time.Minute, Grace: time.Second, Hang: 100 * time.Millisecond, Ended: func(o exam.Outcome) {
-					for _, f := range o.Failures {
-						t.Errorf("%s: %s: %s\n%v\n%v", o.Scenario, f.Claim, f.Text, o.Orders, o.Exchange)
-					}
-					t.Log(o.Scenario, o.Status, o.Why, o.Right, o.Warnings)
-				},
-			})
-			require.NoError(t, err)
-			assert.Zero(t, result.Count(exam.NotRun))
-			assert.GreaterOrEqual(t, result.Count(exam.Passed), 25)
+				Grace: time.Second, Hang: 100 * time.Millisecond,
+			}, 25)
 		})
 	}
 }
