@@ -54,8 +54,8 @@ func refunded(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
 }
 
 func disputed(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
-	_, err := tx.ExecContext(ctx, `UPDATE orders SET state = CASE WHEN ?1 > 0 THEN 'paid' ELSE 'disputed' END,
-		ships = CASE WHEN ?1 > 0 THEN MAX(ships, 1) ELSE ships END WHERE id = ?2`, c.OrderLeft, c.Order) // won, or paid twice
+	_, err := tx.ExecContext(ctx, `UPDATE orders SET ships = CASE WHEN ?1 > 0 AND ?2 THEN MAX(ships, 1) ELSE ships END, state = CASE WHEN ?1 > 0 AND (?2 OR ships > 0)
+		THEN 'paid' WHEN ?3 > 0 THEN 'disputed' ELSE 'underpaid' END WHERE id = ?4`, c.OrderLeft, c.State == merchant.Paid, c.Disputed, c.Order) // won, or paid twice
 	return err
 }
 

@@ -24,8 +24,6 @@ func SimulateDatabaseTime() error {
 	})
 }
 
-var updatedAt = regexp.MustCompile(`"updated_at":"[^"]*"`)
-
 func (y *Year) dsn() string {
 	return "file:" + filepath.Join(y.cfg.Dir, "shop.db") + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -240,8 +241,8 @@ const returned = "returned@example.com"
 // returns makes the gateway report a transfer that was paid a day ago as returned by the
 // bank, which the mock gateway has no control for. No webhook says so.
 func (y *Year) returns(r *http.Request, resp *http.Response) (*http.Response, error) {
-	id, found := strings.CutPrefix(r.URL.Path, "/v2/transfers/")
-	if !found || r.Method != http.MethodGet || resp.StatusCode != http.StatusOK {
+	path, _ := strings.CutPrefix(r.URL.Path, "/v2/transfers")
+	if path == r.URL.Path || r.Method != http.MethodGet || resp.StatusCode != http.StatusOK {
 		return resp, nil
 	}
 	body, err := io.ReadAll(resp.Body)
@@ -249,7 +250,38 @@ func (y *Year) returns(r *http.Request, resp *http.Response) (*http.Response, er
 	if err != nil {
 		return nil, err
 	}
-	if bytes.Contains(body, []byte(returned)) && bytes.Contains(body, []byte(`"status":"paid"`)) {
+	if bytes.Contains(body, []byte(returned)) {
+		var response any
+		numbers := json.NewDecoder(bytes.NewReader(body))
+		numbers.UseNumber()
+		if err := numbers.Decode(&response); err != nil {
+			return nil, err
+		}
+		y.mark(response)
+		if body, err = json.Marshal(response); err != nil {
+			return nil, err
+		}
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Header.Del("Content-Length")
+	return resp, nil
+}
+
+// mark marks the transfers in a response, one or a list, that the bank has returned.
+func (y *Year) mark(value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			y.mark(item)
+		}
+	case map[string]any:
+		id, _ := v["id"].(string)
+		if key, _ := v["pix_key"].(string); key != returned || v["status"] != "paid" {
+			for _, member := range v {
+				y.mark(member)
+			}
+			return
+		}
 		y.mu.Lock()
 		at, known := y.paidAt[id]
 		if !known {
@@ -258,11 +290,7 @@ func (y *Year) returns(r *http.Request, resp *http.Response) (*http.Response, er
 		}
 		y.mu.Unlock()
 		if time.Since(at) >= day {
-			body = bytes.Replace(body, []byte(`"status":"paid"`), []byte(`"status":"error"`), 1)
-			body = updatedAt.ReplaceAll(body, []byte(`"updated_at":"`+at.Add(day).UTC().Format(time.RFC3339)+`"`))
+			v["status"], v["updated_at"] = "error", at.Add(day).UTC().Format(time.RFC3339)
 		}
 	}
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	resp.Header.Del("Content-Length")
-	return resp, nil
 }
