@@ -3,9 +3,10 @@ package books_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/stretchr/testify/assert"
 )
 
 func TestWhetherAListShowsTheMoney(t *testing.T) {
