@@ -6,6 +6,7 @@ replace github.com/gateway-go/gateway => ../../
 
 require (
 	github.com/gateway-go/gateway v0.0.0-00010101000000-000000000000
+	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.41.0
 )
 
@@ -20,7 +21,6 @@ require (
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/ncruces/go-strftime v0.1.9 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/exp v0.0.0-20250620022241-b7579e27df2b // indirect
 	golang.org/x/sys v0.36.0 // indirect
