@@ -55,9 +55,8 @@ func (m *Merchant) noteBalance(ctx context.Context, a *account) error {
 		return err
 	}
 	c := m.store.conn()
-	const newest = `SELECT COALESCE(MAX(seq), 0) FROM gateway_facts`
-	var before, after int64
-	if _, err := c.first(ctx, newest, nil, &before); err != nil {
+	before, err := m.newest(ctx)
+	if err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, m.cfg.CallbackTimeout)
@@ -71,7 +70,7 @@ func (m *Merchant) noteBalance(ctx context.Context, a *account) error {
 		WHERE account = ? AND amount IS NOT NULL AND currency = ?`, []any{a.Name, string(currency)}, &is.at, &is.booked); err != nil {
 		return err
 	}
-	if _, err := c.first(ctx, newest, nil, &after); err != nil || after != before {
+	if after, err := m.newest(ctx); err != nil || after != before {
 		return err
 	}
 	if err := c.must(ctx, `INSERT INTO gateway_balances (account, currency, at, balance, booked) VALUES (?, ?, ?, ?, ?)`,

@@ -78,7 +78,37 @@ func (m *Merchant) Idle(ctx context.Context) error {
 // waits is how much waits for this side.
 type waits struct{ requests, events, callbacks, refunds int64 }
 
-func (m *Merchant) waiting(ctx context.Context) (n waits, err error) {
+// waiting counts what waits at one moment. Work moves between the counts while they are
+// read, for example when a callback inserts a refund: so callbacks are counted first, and
+// nothing waits only if no fact was stored meanwhile.
+func (m *Merchant) waiting(ctx context.Context) (waits, error) {
+	for {
+		before, err := m.newest(ctx)
+		if err != nil {
+			return waits{}, err
+		}
+		n, err := m.count(ctx)
+		if err != nil || n != (waits{}) {
+			return n, err
+		}
+		if after, err := m.newest(ctx); err != nil || after == before {
+			return n, err
+		}
+	}
+}
+
+// newest returns the number of the newest fact.
+func (m *Merchant) newest(ctx context.Context) (seq int64, err error) {
+	_, err = m.store.conn().first(ctx, `SELECT COALESCE(MAX(seq), 0) FROM gateway_facts`, nil, &seq)
+	return seq, err
+}
+
+func (m *Merchant) count(ctx context.Context) (n waits, err error) {
+	names, args := m.names()
+	c := m.store.conn()
+	if _, err := c.first(ctx, `SELECT COUNT(*) FROM gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`, args, &n.callbacks); err != nil {
+		return n, err
+	}
 	for _, a := range m.accounts {
 		counts, err := a.receiver.Counts(ctx)
 		if err != nil {
@@ -90,11 +120,6 @@ func (m *Merchant) waiting(ctx context.Context) (n waits, err error) {
 			return n, err
 		}
 		n.requests += states[operations.Waiting] + states[operations.Working] + states[operations.Sent] + states[operations.Decided]
-	}
-	names, args := m.names()
-	c := m.store.conn()
-	if _, err := c.first(ctx, `SELECT COUNT(*) FROM gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`, args, &n.callbacks); err != nil {
-		return n, err
 	}
 	_, err = c.first(ctx, `SELECT COUNT(*) FROM gateway_refunds AS r JOIN gateway_charges AS c ON c.id = r.charge
 		WHERE r.state = '`+string(Accepted)+`' AND c.account IN (`+names+`)`, args, &n.refunds)

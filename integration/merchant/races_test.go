@@ -14,6 +14,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -512,4 +513,45 @@ func TestACallbackThatHangsHoldsUpNoOtherOrder(t *testing.T) {
 	close(end)
 	w.reaches("A1", "paid shop-A1-1 1990")
 	assert.Empty(t, begun, "the callback runs once at a time")
+}
+
+// Idle counts what waits at one moment: a callback that inserts a refund moves work from
+// one count to another that may have been read already.
+func TestIdleMissesNoWorkThatMoves(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.cfg.On.PaidAgain = merchant.RefundAgain
+		count, move := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		_, db := w.tapped(func(statement string) string {
+			if strings.Contains(statement, "FROM gateway_refunds AS r JOIN") { // the last count
+				once.Do(func() {
+					close(count)
+					<-move
+				})
+			}
+			return statement
+		})
+		w.open()
+		watch, err := merchant.Open(w.Context(), db, w.cfg)
+		require.NoError(w, err)
+		w.start()
+		require.NoError(w, w.gw.Faults.Add(mockserver.Latency(time.Second).On("transactions.refund").Probability(1)))
+		first, second := w.charge(pix(w.order("I1"), 100)), w.charge(voucher("I1", 100))
+		w.gw.Webhooks.Hold()
+		require.NoError(w, w.gw.Transactions.Pay(first.TransactionID))
+		require.NoError(w, w.gw.Transactions.Pay(second.TransactionID))
+		idle := make(chan error, 1)
+		go func() { idle <- watch.Idle(w.Context()) }()
+		<-count // nothing waits yet
+		require.NoError(w, w.m.Refresh(w.Context(), first.ID))
+		require.NoError(w, w.m.Refresh(w.Context(), second.ID))
+		w.eventually("the refund is stored", func() bool {
+			o, err := w.m.Order(w.Context(), "I1")
+			return err == nil && len(o.Refunds) > 0
+		})
+		close(move)
+		require.NoError(w, <-idle)
+		assert.Equal(w, int64(100), w.state("I1").Refunded)
+	})
 }
