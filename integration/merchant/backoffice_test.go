@@ -85,7 +85,7 @@ func (o *office) do(r *http.Request) *httptest.ResponseRecorder {
 // get reads a page, whose path is relative to the mount.
 func (o *office) get(path string) *httptest.ResponseRecorder {
 	o.Helper()
-	out := o.do(httptest.NewRequest(http.MethodGet, "http://shop.test"+mount+path, http.NoBody))
+	out := o.do(httptest.NewRequest(http.MethodGet, "http://shop.test"+mount+path, nil))
 	o.seen[path] = out.Body.String()
 	return out
 }
@@ -301,7 +301,7 @@ func TestThePagesOfABusyShop(t *testing.T) {
 		} {
 			assert.Equal(w, status, o.get(path).Code, path)
 		}
-		out := o.do(httptest.NewRequest(http.MethodDelete, "http://shop.test"+mount+"problem", http.NoBody))
+		out := o.do(httptest.NewRequest(http.MethodDelete, "http://shop.test"+mount+"problem", nil))
 		assert.Equal(w, []any{405, "GET, HEAD, POST"}, []any{out.Code, out.Header().Get("Allow")})
 	})
 }

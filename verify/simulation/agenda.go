@@ -51,3 +51,36 @@ func (a *agenda) due(now time.Time) (it item, ok bool) {
 	a.items = a.items[:last]
 	return it, true
 }
+
+// until waits for each due item, and at least for each multiple of every, up to t, and
+// calls turn. regular says whether it is such a multiple.
+func (a *agenda) until(ctx context.Context, t time.Time, every time.Duration, turn func(regular bool) error) error {
+	for now := time.Now(); now.Before(t); now = time.Now() {
+		multiple := now.Truncate(every).Add(every)
+		next := multiple
+		if at, ok := a.next(); ok && at.Before(next) {
+			next = at
+		}
+		if next.After(t) {
+			next = t
+		}
+		if err := pause(ctx, next.Sub(now)); err != nil {
+			return err
+		}
+		if err := turn(!next.Before(multiple)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

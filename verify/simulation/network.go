@@ -119,7 +119,7 @@ func (n route) latency(ctx context.Context) error {
 	if n.p.failed && w.receiving == 0 { // replaces the client's own backoff, whose jitter is not seeded
 		wait += between(w.network, 500*time.Millisecond, 8*time.Second)
 	}
-	if err := w.sleep(ctx, wait); err != nil {
+	if err := pause(ctx, wait); err != nil {
 		return err
 	}
 	return w.catchUp() //nolint:contextcheck // the clock takes none

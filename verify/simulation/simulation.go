@@ -178,22 +178,7 @@ const tick = time.Hour
 
 // until runs the world until t.
 func (w *World) until(ctx context.Context, t time.Time) error {
-	for now := time.Now(); now.Before(t); now = time.Now() {
-		next := now.Truncate(tick).Add(tick)
-		if at, ok := w.agenda.next(); ok && at.Before(next) {
-			next = at
-		}
-		if next.After(t) {
-			next = t
-		}
-		if err := w.sleep(ctx, next.Sub(now)); err != nil {
-			return err
-		}
-		if err := w.turn(ctx, !next.Before(now.Truncate(tick).Add(tick))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.agenda.until(ctx, t, tick, func(ticks bool) error { return w.turn(ctx, ticks) })
 }
 
 func (w *World) turn(ctx context.Context, ticks bool) error {
@@ -225,17 +210,6 @@ func (w *World) catchUp() error {
 		return nil
 	}
 	return w.gw.Clock.AdvanceTo(time.Now())
-}
-
-func (w *World) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // pump makes the due deliveries and processes the inboxes.

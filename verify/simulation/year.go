@@ -180,33 +180,7 @@ const beat = 10 * time.Minute
 
 // until runs the shop until t.
 func (y *Year) until(ctx context.Context, t time.Time) error {
-	for now := time.Now(); now.Before(t); now = time.Now() {
-		next := now.Truncate(beat).Add(beat)
-		if at, ok := y.agenda.next(); ok && at.Before(next) {
-			next = at
-		}
-		if next.After(t) {
-			next = t
-		}
-		if err := pause(ctx, next.Sub(now)); err != nil {
-			return err
-		}
-		if err := y.turn(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return y.agenda.until(ctx, t, beat, func(bool) error { return y.turn(ctx) })
 }
 
 func (y *Year) turn(ctx context.Context) error {
