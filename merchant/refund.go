@@ -14,13 +14,16 @@ import (
 
 // RefundParams describes a refund; its account is that of the charge. Exactly one of
 // Amount, UpTo and Full is set. UpTo and Full are safer than Amount: earlier refunds count
-// towards them, and their outcome can always be determined.
+// towards them, and their outcome can always be determined. A refund of an Amount is not
+// sent if the gateway shows that more was refunded before than the books know of: someone
+// else refunded, or the database was restored from a backup. Then
+// [Callbacks.RefundRejected] is called, and a refund with another ID can follow.
 type RefundParams struct {
 	ID     string // of the return or complaint, unique among all refunds; required
 	Charge string // the ID of the charge; or
 	Order  string // the ID of the order, if only one of its charges has money left
 
-	Amount int64  // cents, in addition to what was refunded before
+	Amount int64  // cents, in addition to what the books show as refunded, or as being refunded
 	UpTo   int64  // cents, including what was refunded before
 	Full   bool   // everything that is left
 	Reason string // for the gateway, at most 500 characters
@@ -137,7 +140,12 @@ func (d *desk) refund(ctx context.Context, p *RefundParams) (*Refund, error) {
 	if left := b.Refundable(); wanted > left {
 		return nil, fmt.Errorf("%w: charge %s has %d cents left that no refund under way may take", ErrLeft, ch.Books.ID, left)
 	}
-	if _, err := ch.account.outbox.InsertTx(ctx, d.tx, p.operation(ch.Books.TransactionID)); err != nil {
+	op := p.operation(ch.Books.TransactionID)
+	if p.Amount > 0 {
+		planned := b.Planned()
+		op.RefundedAtMost = &planned
+	}
+	if _, err := ch.account.outbox.InsertTx(ctx, d.tx, op); err != nil {
 		if errors.Is(err, operations.ErrKeyReused) {
 			return nil, fmt.Errorf("%w: refund %s", ErrReused, p.ID)
 		}

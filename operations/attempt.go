@@ -157,7 +157,11 @@ func (a *attempt[TX]) send(ctx context.Context) (time.Duration, error) {
 	}
 	doubted := p.inDoubt()
 	if !doubted {
+		s.unsent = p.Sends == 0
 		before, already, err := a.op.begin(ctx, s)
+		if rejection, ok := errors.AsType[*RejectedError](err); ok {
+			return a.reject(ctx, rejection)
+		}
 		if err != nil {
 			return a.unread(ctx, err)
 		}

@@ -29,7 +29,8 @@ type Operation interface {
 
 	identity() identity
 	// begin reads the resource that the request will change. If there is
-	// nothing left to do, it returns the result.
+	// nothing left to do, it returns the result, and a [RejectedError] if the
+	// operation itself forbids to send it now.
 	begin(ctx context.Context, s *session) (before snapshot, already any, err error)
 	// send makes the request once.
 	send(ctx context.Context, s *session, before *snapshot) (any, error)
@@ -127,6 +128,7 @@ type session struct {
 	options  []gateway.RequestOption // for writes
 	timeout  time.Duration
 	refunded int64     // the minimum refunded_amount that the resource can have
+	unsent   bool      // the operation was never sent
 	since    time.Time // when the request in doubt was first sent
 	sent     time.Time // when it was last sent
 

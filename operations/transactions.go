@@ -130,6 +130,13 @@ type Refund struct {
 	UpTo   int64  `json:"up_to,omitzero"`  // cents, including what was refunded before
 	Full   bool   `json:"full,omitzero"`   // everything that is left
 	Reason string `json:"reason,omitzero"` // at most 500 characters
+
+	// RefundedAtMost, with Amount, is the most that may have been refunded before, in
+	// cents, earlier refunds of this outbox included. If the transaction shows more
+	// before the refund is sent, someone else refunded, or a database that was restored
+	// from a backup does not know that this refund was made: nothing is sent, and the
+	// outcome matches [gateway.ErrConflict]. Nil allows any amount.
+	RefundedAtMost *int64 `json:"refunded_at_most,omitempty"`
 }
 
 // RefundUpTo refunds a transaction until total cents of it are refunded. It does
@@ -157,6 +164,10 @@ func (r Refund) Validate() error {
 		err = errors.Join(err, invalid(kindRefund, "amount", "is required unless up_to or full is set, and only one of the three may be set"))
 	case r.UpTo < 0:
 		err = errors.Join(err, invalid(kindRefund, "up_to", "must be at least 1"))
+	case r.RefundedAtMost != nil && r.Amount == 0:
+		err = errors.Join(err, invalid(kindRefund, "refunded_at_most", "may be set only with amount: up_to and full count what was refunded before"))
+	case r.RefundedAtMost != nil && *r.RefundedAtMost < 0:
+		err = errors.Join(err, invalid(kindRefund, "refunded_at_most", "must be at least 0"))
 	}
 	return errors.Join(err, gateway.RefundParams{
 		Amount: r.Amount, Full: r.Amount == 0, Reason: r.Reason,
@@ -184,6 +195,11 @@ func (r Refund) begin(ctx context.Context, s *session) (snapshot, any, error) {
 	t, err := r.fresh(ctx, s, s.refunded)
 	if err != nil {
 		return snapshot{}, nil, err
+	}
+	if most := r.RefundedAtMost; most != nil && s.unsent && t.RefundedAmount > *most {
+		return snapshot{}, nil, &RejectedError{Kind: "conflict", Text: fmt.Sprintf(
+			"refunded_amount is %d, but the refund allows at most %d before it: it was not sent, because it, or another one, may have been made already",
+			t.RefundedAmount, *most)}
 	}
 	before := snapshot{
 		Status: string(t.Status), PaidAmount: t.PaidAmount, RefundedAmount: t.RefundedAmount,

@@ -33,6 +33,8 @@ func TestValidateNamesTheFieldAndTheRule(t *testing.T) {
 		{operations.Refund{Key: "k", TransactionID: someID, Amount: -1}, "amount"},
 		{operations.Refund{Key: "k", TransactionID: someID, UpTo: -1}, "up_to"},
 		{operations.Refund{Key: "k", TransactionID: someID, Full: true, Reason: strings.Repeat("x", 501)}, "reason"},
+		{operations.Refund{Key: "k", TransactionID: someID, UpTo: 1, RefundedAtMost: new(int64)}, "refunded_at_most may be set only with amount"},
+		{operations.Refund{Key: "k", TransactionID: someID, Amount: 1, RefundedAtMost: new(int64(-1))}, "refunded_at_most must be at least 0"},
 		{operations.CancelTransfer{Key: strings.Repeat("k", 256), TransferID: someID}, "key must have at most 255"},
 		{operations.CancelSubscription{Key: "k\x00", SubscriptionID: someID}, "control characters"},
 		{operations.Refund{Key: "return-17\n", TransactionID: someID, Full: true}, "control characters"},

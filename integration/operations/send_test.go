@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
@@ -88,4 +89,35 @@ func TestCancelTxDoesNotWaitForAWorker(t *testing.T) {
 		require.ErrorIs(t, err, operations.ErrState)
 		assert.ErrorContains(t, err, "a worker is about to send operation")
 	}, onPostgres)
+}
+
+// A refund of an amount may say how much was refunded before: it is not sent if someone
+// else refunded, and neither is the next one, whatever they ask for. Earlier refunds of the
+// outbox are expected.
+func TestARefundIsNotSentIfMoreWasRefunded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, nil)
+		charge := w.paid(1000)
+		after := func(key string, amount, most int64) operations.Refund {
+			return operations.Refund{Key: key, TransactionID: charge.ID, Amount: amount, RefundedAtMost: &most}
+		}
+		w.add(after("first", 100, 0), after("second", 200, 100))
+		w.start(w.outbox)
+		w.reaches("first", operations.Done)
+		w.reaches("second", operations.Done)
+		require.Equal(t, int64(300), w.refunded(charge.ID))
+
+		_, err := w.client().Transactions.Refund(t.Context(), charge.ID, gateway.RefundParams{Amount: 50})
+		require.NoError(t, err)
+		w.add(after("third", 50, 300), after("fourth", 50, 349), after("fifth", 50, 350))
+		for _, key := range []string{"third", "fourth", "fifth"} {
+			w.reaches(key, operations.Done)
+		}
+		assert.Equal(t, int64(400), w.refunded(charge.ID), "only the fifth was sent")
+		require.ErrorContains(t, w.rejection("third"), "refunded_amount is 350, but the refund allows at most 300")
+		require.ErrorIs(t, w.rejection("fourth"), gateway.ErrConflict)
+		require.NoError(t, w.rejection("fifth"))
+	})
 }

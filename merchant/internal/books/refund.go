@@ -98,6 +98,12 @@ func (r *Refund) state() State {
 // Refundable returns how much of the charge can still be refunded, in cents: what is
 // left, less what the refunds under way may take.
 func (b *Books) Refundable() int64 {
+	return max(0, b.Charge.Paid-b.Charge.Disputed-b.Planned())
+}
+
+// Planned returns what will be refunded of the charge once the refunds under way are made,
+// in cents.
+func (b *Books) Planned() int64 {
 	left := b.Charge.Paid - b.Charge.Disputed
 	planned := b.Charge.Refunded
 	for i := range b.Refunds {
@@ -114,5 +120,5 @@ func (b *Books) Refundable() int64 {
 			planned += r.Amount
 		}
 	}
-	return max(0, left-planned)
+	return planned
 }
