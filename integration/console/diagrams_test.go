@@ -92,7 +92,7 @@ func diagrams(t *testing.T) map[string]string {
 		case filepath.Ext(path) != ".md":
 			return nil
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // of the project
+		text, err := os.ReadFile(path)
 		for i, b := range block.FindAllStringSubmatch(string(text), -1) {
 			found[fmt.Sprintf("%s-%d", strings.TrimPrefix(path, root+"/"), i+1)] = b[1]
 		}
