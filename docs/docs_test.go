@@ -30,6 +30,26 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
+// The column "affects" has only words that the page explains, and each of them.
+func TestWhoIsAffectedIsExplained(t *testing.T) {
+	t.Parallel()
+	var explained []string
+	for _, found := range regexp.MustCompile(`(?m)^- \*\*(.+)\*\*: `).FindAllStringSubmatch(docs.Markdown(), -1) {
+		explained = append(explained, found[1])
+	}
+	used := make(map[string]bool)
+	for _, a := range docs.Assumptions() {
+		if a.Affects == "" {
+			continue
+		}
+		for who := range strings.SplitSeq(a.Affects, ", ") {
+			assert.Contains(t, explained, who, a.ID)
+			used[who] = true
+		}
+	}
+	assert.Len(t, used, len(explained))
+}
+
 // Every row of a table is parsed as an assumption, so none contains a stray pipe
 // character.
 func TestNoRowIsLost(t *testing.T) {

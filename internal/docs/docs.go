@@ -61,6 +61,9 @@ type Assumption struct {
 	Text string `json:"text"` // what the project does, as a sentence
 	Knob string `json:"knob"` // the setting that changes it, or the code that decides it
 
+	// Affects says who is hit if a gateway does something else, such as "buyer, on call".
+	Affects string `json:"affects,omitempty"`
+
 	Section string `json:"-"` // the heading above it: "Transactions"
 }
 
@@ -76,14 +79,15 @@ func Assumptions() []Assumption {
 			section = title
 		}
 		cells := strings.Split(strings.Trim(line, "|"), "|")
-		if !strings.HasPrefix(line, "| ") || len(cells) != 3 {
+		if !strings.HasPrefix(line, "| ") || len(cells) != 4 {
 			continue
 		}
 		row := Assumption{
 			ID:   strings.TrimSpace(cells[0]),
 			Text: strings.TrimSpace(cells[1]),
-			Knob: strings.TrimSpace(cells[2]),
+			Knob: strings.TrimSpace(cells[3]),
 
+			Affects: strings.TrimSpace(cells[2]),
 			Section: section,
 		}
 		if row.ID != "id" { // a table's head

@@ -29,14 +29,17 @@ func (m Machine) States() []string {
 	return list
 }
 
-// Machines returns the diagrams of docs/states.md.
+// Machines returns the first diagram of each section of docs/states.md: a second one is
+// only about the live dialect.
 func Machines() []Machine {
-	arrow := regexp.MustCompile(`(?m)^ +(\S+) --> (\S+)$`)
+	arrow := regexp.MustCompile(`(?m)^ +(\S+) --> (\S+?)(?:: .+)?$`)
 	var list []Machine
 	for section := range strings.SplitSeq(string(file("states.md")), "\n## ") {
 		title, _, _ := strings.Cut(section, "\n")
 		m := Machine{Title: title}
-		for _, found := range arrow.FindAllStringSubmatch(section, -1) {
+		_, diagram, _ := strings.Cut(section, "\n```mermaid\n")
+		diagram, _, _ = strings.Cut(diagram, "\n```")
+		for _, found := range arrow.FindAllStringSubmatch(diagram, -1) {
 			m.Edges = append(m.Edges, Edge{strings.TrimPrefix(found[1], "[*]"), found[2]})
 		}
 		if len(m.Edges) > 0 {

@@ -196,7 +196,7 @@ func TestHelpExplainsEachFlag(t *testing.T) {
 	} {
 		assert.Contains(t, string(out), "  -"+flag)
 		assert.Contains(t, string(out), "(MOCKGATEWAY_"+strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))+")")
-		assert.Contains(t, string(guide), "| `-"+flag)
+		assert.Contains(t, string(guide), "`-"+flag+"`")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // The control plane's document is generated from its routes, the types of their
 // bodies and results, and the descriptions in the table of docs/mockgateway.md.
 
-var controlRow = regexp.MustCompile("(?m)^\\| `([A-Z]+ /__mock[^`]*)` \\| (.*?) \\| `")
+var controlRow = regexp.MustCompile("(?m)^\\| `([A-Z]+ /__mock[^`]*)` \\| (.*) \\|$")
 
 // control writes the description of the control plane.
 func (d *document) control(root string) (object, error) {
