@@ -120,7 +120,7 @@ func TestTheJournalExplainsRejections(t *testing.T) {
 	assert.Nil(t, rejection(1), "it was not rejected")
 	assert.Equal(t, "VALIDATION_ERROR", rejection(0)["code"])
 	assert.Contains(t, rejection(0)["errors"], map[string]any{"field": "amount", "message": "must be at least 1", "code": "too_small"})
-	assert.Contains(t, rejection(0)["do_next"], "Change each field")
+	assert.Contains(t, rejection(0)["do_next"], "Fix each invalid field")
 	assert.Equal(t, "DUPLICATE_EXTERNAL_REF", rejection(2)["code"])
 	assert.Contains(t, rejection(2)["do_next"], "Don't use a new reference")
 	assert.Equal(t, "MALFORMED_JSON", rejection(3)["code"])

@@ -61,7 +61,7 @@ func advice() map[string]string {
 	const path = "Compare method and path with the OpenAPI document, GET /__mock/openapi.json."
 	const state = "Read the resource: its state doesn't allow the call, and a repeat is rejected again. docs/states.md has the transitions."
 	return map[string]string{
-		engine.CodeValidation:           "Change each field in errors as its message says, and send the request again with the same reference: nothing was created or changed.",
+		engine.CodeValidation:           "Fix each invalid field by its rule, and send the request again with the same reference: nothing was created or changed.",
 		"MALFORMED_JSON":                body,
 		"BODY_TIMEOUT":                  "Send the whole body at once. The request was not executed.",
 		"BODY_TOO_LARGE":                body,
