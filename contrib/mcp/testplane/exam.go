@@ -3,13 +3,12 @@ package testplane
 import (
 	"cmp"
 	"context"
+	cryptorand "crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	cryptorand "crypto/rand"
 
 	"github.com/gateway-go/gateway/internal/exam"
 	"github.com/gateway-go/gateway/internal/exam/outside"
@@ -58,7 +57,7 @@ const (
 // arguments come from the caller.
 func (p *Plane) runExam(ctx context.Context, in examInput) (out examResult, err error) {
 	if len(p.cfg.Exam.Command) == 0 {
-		return out, &Failure{
+		return out, &ToolError{
 			Code: "NOT_CONFIGURED", Detail: "this server was started without -exam-command", Docs: "gateway://docs/agents",
 			DoNext: `Ask the user to add -exam-command "COMMAND" to the server's configuration: the command that starts the program.`,
 		}
@@ -67,7 +66,7 @@ func (p *Plane) runExam(ctx context.Context, in examInput) (out examResult, err 
 		return out, mistake("an exam is running: wait for its result")
 	}
 	defer p.exam.Unlock()
-	scenarios, err := exam.Scenarios(in.Only, in.Skip)
+	scenarios, err := exam.Scenarios(in.Only, in.Skip) //nolint:contextcheck // a list: nothing runs yet
 	if err != nil {
 		return out, mistake("only, skip: %v", err)
 	}
@@ -92,7 +91,7 @@ func (p *Plane) runExam(ctx context.Context, in examInput) (out examResult, err 
 		var failed examResult
 		failed.quote("program.error", mask.Text(start.Error()))
 		failed.quote("program.output", tail(mask.Text(start.Output)))
-		failed.Failure = &Failure{
+		failed.Failure = &ToolError{
 			Code: "PROGRAM_NOT_STARTED", Detail: "the program can't be examined: it does not start, does not respond, or has no hooks",
 			DoNext: "Read its output under untrusted. docs/exam.md describes the hooks that it must serve if EXAM is 1.",
 		}

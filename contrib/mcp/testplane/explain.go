@@ -33,9 +33,9 @@ func (r *journalRequest) requestID() string { return r.ResponseHeader.Get("X-Req
 
 // failure says why the mock rejected the request. The rules are the gateway's own words:
 // they never quote a value.
-func (r *journalRequest) failure() *Failure {
+func (r *journalRequest) failure() *ToolError {
 	j := r.Rejection
-	f := &Failure{Status: r.Status, Code: j.Code, Detail: j.Detail, Fields: rulesOf(j.Errors), DoNext: j.DoNext, Docs: docsOf(j.Code)}
+	f := &ToolError{Status: r.Status, Code: j.Code, Detail: j.Detail, Fields: rulesOf(j.Errors), DoNext: j.DoNext, Docs: docsOf(j.Code)}
 	if !word.MatchString(f.Code) {
 		f.Code = ""
 	}
@@ -69,14 +69,14 @@ type explainResult struct {
 }
 
 type rejectedView struct {
-	Request   uint64   `json:"request" jsonschema:"its number in the journal"`
-	RequestID string   `json:"request_id,omitempty"`
-	At        string   `json:"at"`
-	Operation string   `json:"operation,omitempty" jsonschema:"empty: the interface has no such call"`
-	Method    string   `json:"method"`
-	Status    int      `json:"status" jsonschema:"0 without a response"`
-	Fault     string   `json:"fault,omitempty" jsonschema:"the injected fault that made the response"`
-	Why       *Failure `json:"why,omitempty"`
+	Request   uint64     `json:"request" jsonschema:"its number in the journal"`
+	RequestID string     `json:"request_id,omitempty"`
+	At        string     `json:"at"`
+	Operation string     `json:"operation,omitempty" jsonschema:"empty: the interface has no such call"`
+	Method    string     `json:"method"`
+	Status    int        `json:"status" jsonschema:"0 without a response"`
+	Fault     string     `json:"fault,omitempty" jsonschema:"the injected fault that made the response"`
+	Why       *ToolError `json:"why,omitempty"`
 }
 
 const maxRejected = 5
@@ -113,7 +113,7 @@ func (p *Plane) explain(ctx context.Context, in explainInput) (out explainResult
 }
 
 // rejected separates a request from what its sender wrote.
-func (u *Untrusted) rejected(at string, r journalRequest) rejectedView {
+func (u *outcome) rejected(at string, r journalRequest) rejectedView {
 	v := rejectedView{
 		Request: r.ID, RequestID: u.shaped(machine, at+".request_id", r.requestID()), At: r.At, Operation: r.Operation,
 		Method: u.shaped(word, at+".method", r.Method), Status: r.Status, Fault: u.shaped(fault, at+".fault", r.Fault),

@@ -89,7 +89,7 @@ func (m *mock) send(ctx context.Context, method, path string, body any) (reply, 
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := m.client.Do(r) //nolint:gosec // the address is checked when the plane is made
+	resp, err := m.client.Do(r)
 	if err != nil {
 		var dial *net.OpError
 		if errors.As(err, &dial) && dial.Op == "dial" {
@@ -119,7 +119,7 @@ func kindOf(err error) string {
 }
 
 // control makes a call of the control plane and decodes its data. The error is a
-// *Failure if the mock rejected the call.
+// *ToolError if the mock rejected the call.
 func (m *mock) control(ctx context.Context, method, path string, body, data any) error {
 	return m.controlWhole(ctx, method, path, body, &struct {
 		Data any `json:"data"`

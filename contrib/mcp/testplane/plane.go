@@ -17,10 +17,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/manual"
 )
 
@@ -72,7 +72,7 @@ func New(ctx context.Context, cfg Config) (*Plane, error) {
 	if err := p.openSecrets(); err != nil {
 		return nil, fmt.Errorf("testplane: %w", err)
 	}
-	p.events = record(m)
+	p.events = record(m) //nolint:contextcheck // until Close
 	return p, nil
 }
 
@@ -128,20 +128,10 @@ func (p *Plane) Server() *mcp.Server {
 	return s
 }
 
-// outcome is a part of every result: either what was done, or why nothing was.
-type outcome struct {
-	Untrusted
-
-	Failure *Failure `json:"error,omitempty" jsonschema:"why nothing was done; absent if something was"`
-	DoNext  string   `json:"do_next,omitempty" jsonschema:"what to do next"`
-}
-
-func (o *outcome) fail(f *Failure) { o.Failure = f }
-
 // failing is a pointer to a result.
 type failing[Out any] interface {
 	*Out
-	fail(f *Failure)
+	fail(f *ToolError)
 }
 
 // tool is one tool: its name, what it says to a model, and how it is added.
@@ -210,20 +200,20 @@ func enum(member string, values ...string) describe {
 	}
 }
 
-func asFailure(err error) *Failure {
-	var f *Failure
+func asFailure(err error) *ToolError {
+	var f *ToolError
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.Is(err, errBroken):
-		return &Failure{Detail: err.Error(), DoNext: "The outcome is unknown: read the state with story or mock_status before you repeat the call."}
+		return &ToolError{Detail: err.Error(), DoNext: "The outcome is unknown: read the state with story or mock_status before you repeat the call."}
 	}
-	return &Failure{Detail: err.Error(), DoNext: "Call mock_status to see whether the mock gateway responds."}
+	return &ToolError{Detail: err.Error(), DoNext: "Call mock_status to see whether the mock gateway responds."}
 }
 
 // mistake is the failure of arguments that this package rejects itself.
 func mistake(format string, args ...any) error {
-	return &Failure{Code: "INVALID_ARGUMENTS", Detail: fmt.Sprintf(format, args...), DoNext: "Change the arguments as detail says, and call again."}
+	return &ToolError{Code: "INVALID_ARGUMENTS", Detail: fmt.Sprintf(format, args...), DoNext: "Change the arguments as detail says, and call again."}
 }
 
 // decode reads JSON without a type.

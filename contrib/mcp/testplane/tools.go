@@ -128,17 +128,17 @@ func (p *Plane) status(ctx context.Context, _ nothing) (out statusResult, err er
 	out.Timers = out.Timers[:min(len(out.Timers), shownTimers)]
 	out.Faults = slices.DeleteFunc(out.Faults, func(f faultView) bool { return f.Times > 0 && f.Fired >= f.Times || f.Nth > 0 && f.Fired > 0 })
 	for i := range out.Endpoints {
-		p.fill(&out.Untrusted, &out.Endpoints[i])
+		p.fill(&out.outcome, &out.Endpoints[i])
 	}
 	for i := range out.Faults {
 		out.Faults[i].Fault = out.shaped(fault, "faults.fault", out.Faults[i].Fault)
-		out.Faults[i].On = p.shownOn(&out.Untrusted, out.Faults[i].On)
+		out.Faults[i].On = p.shownOn(&out.outcome, out.Faults[i].On)
 	}
 	return out, nil
 }
 
 // shownOn returns what a fault matches: a program may have written it.
-func (p *Plane) shownOn(u *Untrusted, on string) string {
+func (p *Plane) shownOn(u *outcome, on string) string {
 	if method, path, found := strings.Cut(on, " "); found && word.MatchString(method) && templated.MatchString(path) || on == "" {
 		return on
 	}
@@ -173,7 +173,7 @@ func (p *Plane) call(ctx context.Context, in callInput) (out callResult, err err
 	r, err := p.mock.send(ctx, in.Method, in.Path, body)
 	if errors.Is(err, errBroken) {
 		if in.Method == http.MethodGet {
-			return out, &Failure{Detail: err.Error(), DoNext: "Repeat the read."}
+			return out, &ToolError{Detail: err.Error(), DoNext: "Repeat the read."}
 		}
 		// Something may have been done: not isError.
 		out.DoNext = "No response: the outcome is unknown, and money may have moved. Repeat the create with the same reference and the same body; " +

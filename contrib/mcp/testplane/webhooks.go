@@ -18,7 +18,7 @@ import (
 
 // fill completes an endpoint of the mock: where its secret is, and its URL if it has no
 // room for instructions.
-func (p *Plane) fill(u *Untrusted, e *endpointView) {
+func (p *Plane) fill(u *outcome, e *endpointView) {
 	e.URL = u.shaped(hostURL, "endpoint.url", e.URL)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *Plane) endpoint(ctx context.Context, in endpointInput) (out endpointRes
 	p.mu.Lock()
 	p.secrets[e.ID] = secret
 	p.mu.Unlock()
-	p.fill(&out.Untrusted, &e)
+	p.fill(&out.outcome, &e)
 	out.Endpoint = &e
 	out.DoNext = "Start the program with this secret: read secret_file into its environment without printing it. Then call mock_sample."
 	return out, nil
@@ -134,7 +134,7 @@ type attemptView struct {
 
 // view separates a delivery from the texts of others: its body, its URL, what its receiver
 // responded.
-func (u *Untrusted) view(at string, d delivery, withBody bool) deliveryView {
+func (u *outcome) view(at string, d delivery, withBody bool) deliveryView {
 	v := deliveryView{
 		ID: d.ID, EventID: d.EventID, Kind: d.Kind, ResourceID: d.ResourceID, Endpoint: d.Endpoint, Status: d.Status, CreatedAt: d.CreatedAt,
 		Attempts: []attemptView{},
@@ -263,7 +263,7 @@ func (p *Plane) whyWebhook(ctx context.Context, in whyInput) (out whyResult, err
 		return out, err
 	}
 	for i := range out.Endpoints {
-		p.fill(&out.Untrusted, &out.Endpoints[i])
+		p.fill(&out.outcome, &out.Endpoints[i])
 	}
 	list = slices.DeleteFunc(list, func(d delivery) bool { return in.EventID != "" && d.EventID != in.EventID })
 	list = list[max(0, len(list)-maxDeliveries):]

@@ -15,12 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/contrib/mcp/testplane"
 	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gateway-go/gateway/contrib/mcp/testplane"
 )
 
 func testCommands() []command {
@@ -130,7 +130,7 @@ func (f *testFlags) serve(ctx context.Context, stdin io.Reader, stdout, stderr i
 			return err
 		}
 		defer func() { _ = gw.Close() }()
-		if cfg.URL, err = gw.Listen(f.addr); err != nil {
+		if cfg.URL, err = gw.Listen(f.addr); err != nil { //nolint:contextcheck // until Close
 			return err
 		}
 		cfg.Key = gateway.NewSecret(gw.Key())
