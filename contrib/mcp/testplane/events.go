@@ -139,6 +139,8 @@ func (r *recorder) since(id string) (list []entry, complete bool, wake <-chan st
 
 // position returns the id of the latest event, once the stream has begun.
 func (r *recorder) position(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, echo)
+	defer cancel()
 	select {
 	case <-r.ready:
 	case <-ctx.Done():

@@ -36,7 +36,11 @@ type setting func(*testplane.Config)
 // serve returns an agent of a new plane with a mock gateway of its own.
 func serve(t *testing.T, version string, settings ...setting) *agent {
 	t.Helper()
-	gw := mockserver.Run(t)
+	return serveMock(t, mockserver.Run(t), version, settings...)
+}
+
+func serveMock(t *testing.T, gw *mockserver.Server, version string, settings ...setting) *agent {
+	t.Helper()
 	base, err := gw.Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	cfg := testplane.Config{URL: base, Key: gateway.NewSecret(gw.Key()), Secrets: t.TempDir(), Version: "test"}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/testplane"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // instruction is what an attacker writes into a text.
@@ -52,7 +53,16 @@ func trustedPart(t *testing.T, result string) string {
 // appears in results only under untrusted.
 func TestInstructionsStayQuoted(t *testing.T) {
 	t.Parallel()
-	a := serve(t, "2026-07-28")
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			instructionsStayQuoted(t, serveMock(t, mockserver.Run(t, mockserver.WithDialect(dialect)), "2026-07-28"))
+		})
+	}
+}
+
+func instructionsStayQuoted(t *testing.T, a *agent) {
+	t.Helper()
 	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte(instruction))
