@@ -74,6 +74,15 @@ func instructionsStayQuoted(t *testing.T, a *agent) {
 	tx := str(at(created, "response", "data", "id"))
 	require.NotEmpty(t, tx)
 	a.do("mock_call", object{"method": "GET", "path": "/v2/transactions?limit=5"})
+	for i, metadata := range []any{object{instruction: "x"}, object{"note": object{instruction: 1}}, []any{instruction, object{instruction: 1}}} {
+		body := pix(fmt.Sprintf("metadata-%d", i))
+		body["metadata"] = metadata
+		a.try("mock_call", create(body))
+		a.try("mock_call", object{"method": "POST", "path": "/v2/customers", "body": object{"name": "Ana", "email": "ana@example.com", "metadata": metadata}})
+		a.try("mock_call", object{"method": "POST", "path": "/v2/checkout-links", "body": object{
+			"title": "Mug", "products": []any{object{"title": "Mug", "price": 500, "quantity": 1}}, "metadata": metadata,
+		}})
+	}
 	a.do("mock_call", object{"method": "GET", "path": "/v2/transactions/" + tx})
 	a.do("mock_act", object{"kind": "transactions", "id": tx, "action": "pay"})
 	for _, call := range []struct {
@@ -128,7 +137,7 @@ func instructionsStayQuoted(t *testing.T, a *agent) {
 	}
 	quoted := 0
 	for _, result := range *a.seen {
-		assert.NotContains(t, trustedPart(t, result), "gnore all", result[:min(len(result), 300)])
+		assert.NotContains(t, trustedPart(t, result), "gnore", result[:min(len(result), 300)])
 		quoted += strings.Count(result, instruction)
 	}
 	assert.Greater(t, quoted, 20, "the instruction is in the results at all")
