@@ -22,7 +22,7 @@ type entry struct {
 }
 
 // recorder reads the mock's event stream all the time: the mock keeps events only while
-// somebody reads, and an agent may think for minutes between two calls.
+// someone reads, and an agent may think for minutes between two calls.
 type recorder struct {
 	mock *mock
 	stop context.CancelFunc

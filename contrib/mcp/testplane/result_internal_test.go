@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-
 	"github.com/gateway-go/gateway"
+	"github.com/stretchr/testify/assert"
 )
 
 type object = map[string]any

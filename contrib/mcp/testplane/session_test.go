@@ -213,7 +213,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 					assert.True(t, tools[word], "the prompt %s names %s", p.Name, word)
 				}
 			}
-			for _, part := range strings.Fields(text) {
+			for part := range strings.FieldsSeq(text) {
 				if uri := strings.Trim(part, ".,;"); strings.HasPrefix(uri, "gateway://") {
 					assert.True(t, uris[uri], "the prompt %s names %s", p.Name, uri)
 				}

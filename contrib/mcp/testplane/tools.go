@@ -40,7 +40,7 @@ func (p *Plane) tools() []tool {
 				"environment variable of this server: give the program the file or the variable.", additive, p.endpoint),
 		define("mock_sample", "Send a sample webhook", "Sends an event about a resource that does not exist, and returns the attempts.", additive, p.sample),
 		define("why_webhook", "Why did a webhook arrive, or not",
-			"One answer: was it emitted, to whom was it sent, each attempt, why the last one failed, when the next one comes. With secret_env, the variable "+
+			"Whether it was emitted, to whom it was sent, each attempt, why the last one failed, when the next one comes. With secret_env, the variable "+
 				"that has the receiver's secret, a wrong secret is proven.", readOnly, p.whyWebhook),
 		define("diagnose_signature", "Why is a signature rejected",
 			"Finds out why a receiver rejects a delivery's signature, from its headers and body as they arrived. The secret is named, never sent.",
