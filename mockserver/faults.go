@@ -208,3 +208,7 @@ func (f Faults) Reports() []FaultReport {
 	}
 	return list
 }
+
+// FaultNames lists the faults of requests and webhooks, as the header X-Mock-Fault and the
+// control plane name them: "lose-response".
+func FaultNames() []string { return faults.Names() }

@@ -526,6 +526,14 @@ func (w *walker) controlPlane() {
 	w.call(remove, "/__mock/deliveries/faults", "")
 	w.call(get, "/__mock/requests?match=transactions.create", "")
 	w.call(get, "/__mock/requests?match=transactions.creat", "")
+	w.call(get, "/__mock/requests", "") // with rejected ones
+	w.call(get, "/__mock/resources", "")
+	pix := w.call(post, "/v2/transactions", `{"external_ref":"story-1","amount":500,"method":"pix","buyer":{"name":"Ana","email":"ana@shop.test",`+
+		`"document":{"type":"CPF","number":"52998224725"}},"products":[{"name":"Pen","price":500}]}`).text("data.id")
+	w.do("transactions/" + pix + "/pay")
+	w.call(get, "/__mock/story?id=story-1", "")
+	w.call(get, "/__mock/story?id=nothing", "")
+	w.call(get, "/__mock/story", "")
 	w.call(post, "/__mock/requests/wait?match=transactions.create&count=1", "")
 	w.call(post, "/__mock/requests/wait?match=transactions.create&timeout=0s&count=900", "")
 	w.call(post, "/__mock/requests/wait?count=0", "")

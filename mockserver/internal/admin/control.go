@@ -146,13 +146,18 @@ type timerView struct {
 }
 
 func (p *Plane) timers(c *call) (any, error) {
+	return p.timersThat(c, func(string) bool { return true }), nil
+}
+
+// timersThat lists the account's timers of the resources or deliveries whose id matches.
+func (p *Plane) timersThat(c *call, match func(id string) bool) []timerView {
 	list := []timerView{}
 	for _, t := range p.core.Clock.Timers() {
-		if t.Account == c.key {
+		if t.Account == c.key && match(t.ID) {
 			list = append(list, timerView{respond.Stamp(t.At), t.Kind, t.ID})
 		}
 	}
-	return list, nil
+	return list
 }
 
 func (p *Plane) controlRoutes() []Shape {

@@ -122,6 +122,8 @@ type requestView struct {
 	DurationMS     float64       `json:"duration_ms"`
 	Fault          string        `json:"fault"`
 	Broken         bool          `json:"broken"`
+
+	Rejection *rejectionView `json:"rejection,omitzero"` // absent if the request was not rejected
 }
 
 func viewRequests(entries []journal.Entry) []requestView {
@@ -131,6 +133,7 @@ func viewRequests(entries []journal.Entry) []requestView {
 			ID: e.ID, At: respond.Stamp(e.At), Operation: e.Operation, Method: e.Method, Path: e.Path, Query: e.Query,
 			Header: e.Header, Body: e.Body, Status: e.Status, ResponseHeader: e.ResponseHeader, Response: e.Response,
 			DurationMS: float64(e.Duration.Microseconds()) / 1000, Fault: e.Fault, Broken: e.Broken,
+			Rejection: rejectionOf(e),
 		})
 	}
 	return list
