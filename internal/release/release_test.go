@@ -83,12 +83,26 @@ func TestAReleaseIsReproducibleAndReportsItsVersion(t *testing.T) {
 	output(t, second, []string{"GOFLAGS=-tags=of_a_maintainer"}, ".ci/release", "--snapshot")
 	sums := readFile(t, filepath.Join(first, "dist", "checksums.txt"))
 	require.Equal(t, string(sums), string(readFile(t, filepath.Join(second, "dist", "checksums.txt"))))
+	require.Equal(t, tarballs(t, first), tarballs(t, second))
 	commit := output(t, first, nil, "git", "rev-parse", "HEAD")[:12]
 	assertReleased(t, first, "snapshot-"+commit, commit)
 
 	output(t, second, nil, "git", "tag", "v1.1000.0") // higher than any tag of the commit
 	output(t, second, nil, ".ci/release", "--skip=publish")
 	assertReleased(t, second, "1.1000.0", "v1.1000.0")
+}
+
+// tarballs returns the hashes of the packages for npm.
+func tarballs(t *testing.T, source string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(source, "dist", "npm", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	sums := map[string]string{}
+	for _, path := range paths {
+		sums[filepath.Base(path)] = fmt.Sprintf("%x", sha256.Sum256(readFile(t, path)))
+	}
+	return sums
 }
 
 // assertReleased checks the archives and SBOMs in dist. reported is the
@@ -104,6 +118,7 @@ func assertReleased(t *testing.T, source, version, reported string) {
 	}
 	committed, err := time.Parse(time.RFC3339, output(t, source, nil, "git", "show", "-s", "--format=%cI", "HEAD"))
 	require.NoError(t, err)
+	programs := map[string][]byte{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		for _, arch := range []string{"amd64", "arm64"} {
 			platform := fmt.Sprintf("_%s_%s_%s", version, system, arch)
@@ -120,6 +135,7 @@ func assertReleased(t *testing.T, source, version, reported string) {
 				notices := files["gateway"+platform+"/THIRD_PARTY_LICENSES.txt"].data
 				assertSBOM(t, sbom, readFile(t, filepath.Join(dist, sbom)), program, string(notices))
 				assert.Equal(t, arch, archOf(t, system, program), archive)
+				programs[command+system+arch] = program
 				if system == runtime.GOOS && arch == runtime.GOARCH {
 					assertVersion(t, command, program, reported)
 				}
@@ -127,6 +143,8 @@ func assertReleased(t *testing.T, source, version, reported string) {
 		}
 	}
 	assert.Empty(t, found, "checksums.txt lists other files")
+	npmVersion := strings.Replace(version, "snapshot-", "0.0.0-snapshot-", 1)
+	assertPackages(t, filepath.Join(dist, "npm"), npmVersion, func(goos, goarch string) []byte { return programs["mockgateway"+goos+goarch] })
 }
 
 // assertFiles checks that an archive contains the commands and the documents,
