@@ -36,16 +36,14 @@ func (c command) completions() []string {
 }
 
 func completeBash(out io.Writer) {
-	var names []string
-	var cases strings.Builder
+	names, cases := command{name: "serve"}.completions(), strings.Builder{}
 	for _, c := range commands() {
 		names = append(names, c.name)
 		fmt.Fprintf(&cases, "    %s) words='%s' ;;\n", c.name, strings.Join(c.completions(), " "))
 	}
-	serve, _ := named("serve")
 	_, _ = fmt.Fprintf(out, "_mockgateway() {\n  local words='%s'\n  [ \"$COMP_CWORD\" -le 1 ] || case ${COMP_WORDS[1]} in\n%s  esac\n"+
 		"  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _mockgateway mockgateway\n",
-		strings.Join(append(names, serve.completions()...), " "), cases.String())
+		strings.Join(names, " "), cases.String())
 }
 
 // completeZsh uses the script of bash, which zsh can run.

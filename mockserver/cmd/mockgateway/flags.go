@@ -112,7 +112,7 @@ func unexpected(arg string) error {
 	if _, err := strconv.ParseBool(arg); err == nil {
 		return fmt.Errorf("unexpected argument %q: write the value of such a flag after =, as in -console=false", arg)
 	}
-	return fmt.Errorf("unexpected argument %q: mockgateway takes only flags, and exam as its first argument", arg)
+	return fmt.Errorf("unexpected argument %q: a command must be the first argument, and the gateway takes only flags", arg)
 }
 
 // explain writes what a flag does, its default, and what follows its name, such as the
