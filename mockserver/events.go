@@ -5,6 +5,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -172,6 +174,17 @@ func follow(ctx context.Context, hub *events.Hub, account string, types []EventT
 
 // MarshalJSON returns the event as GET /__mock/events sends it.
 func (e Event) MarshalJSON() ([]byte, error) { return respond.Marshal(e.wire) }
+
+// UnmarshalJSON reads an event of GET /__mock/events, such as that of a gateway in
+// another process.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	var wire events.Event
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return err
+	}
+	*e = eventOf(wire)
+	return nil
+}
 
 func eventOf(e events.Event) Event {
 	out := Event{

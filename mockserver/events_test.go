@@ -261,6 +261,12 @@ func TestNoSecretIsInAnyEvent(t *testing.T) {
 		for _, secret := range []string{"Zq8", cpf, number} {
 			assert.NotContains(t, string(text), secret)
 		}
+		var read mockserver.Event
+		require.NoError(t, json.Unmarshal(text, &read))
+		again, err := json.Marshal(read)
+		require.NoError(t, err)
+		assert.Equal(t, string(text), string(again))
+		assert.Equal(t, e.Request, read.Request)
 	}
 	assert.Greater(t, seen, 15)
 }

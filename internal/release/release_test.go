@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,7 @@ func TestAReleaseIsReproducibleAndReportsItsVersion(t *testing.T) {
 	output(t, second, []string{"GOFLAGS=-tags=of_a_maintainer"}, ".ci/release", "--snapshot")
 	sums := readFile(t, filepath.Join(first, "dist", "checksums.txt"))
 	require.Equal(t, string(sums), string(readFile(t, filepath.Join(second, "dist", "checksums.txt"))))
+	require.Equal(t, tarballs(t, first), tarballs(t, second))
 	commit := output(t, first, nil, "git", "rev-parse", "HEAD")[:12]
 	assertReleased(t, first, "snapshot-"+commit, commit)
 
@@ -91,35 +93,51 @@ func TestAReleaseIsReproducibleAndReportsItsVersion(t *testing.T) {
 	assertReleased(t, second, "1.1000.0", "v1.1000.0")
 }
 
+// tarballs returns the hashes of the packages for npm.
+func tarballs(t *testing.T, source string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(source, "dist", "npm", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	sums := map[string]string{}
+	for _, path := range paths {
+		sums[filepath.Base(path)] = fmt.Sprintf("%x", sha256.Sum256(readFile(t, path)))
+	}
+	return sums
+}
+
 // assertReleased checks the archives and SBOMs in dist. reported is the
 // expected output of a command with -version.
 func assertReleased(t *testing.T, source, version, reported string) {
 	t.Helper()
 	dist := filepath.Join(source, "dist")
-	found := map[string]bool{}
+	found := map[string]string{} // the hashes
 	for line := range strings.Lines(string(readFile(t, filepath.Join(dist, "checksums.txt")))) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		assert.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256(readFile(t, filepath.Join(dist, name)))), name)
-		found[name] = true
+		found[name] = sum
 	}
 	committed, err := time.Parse(time.RFC3339, output(t, source, nil, "git", "show", "-s", "--format=%cI", "HEAD"))
 	require.NoError(t, err)
+	assertManifests(t, dist, version, found)
+	programs := map[string][]byte{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		for _, arch := range []string{"amd64", "arm64"} {
 			platform := fmt.Sprintf("_%s_%s_%s", version, system, arch)
 			archive := "gateway" + platform + map[bool]string{true: ".zip", false: ".tar.gz"}[system == "windows"]
-			require.True(t, found[archive], "%s is missing in checksums.txt: %v", archive, found)
+			require.NotEmpty(t, found[archive], "%s is missing in checksums.txt: %v", archive, found)
 			delete(found, archive)
 			files := entries(t, archive, readFile(t, filepath.Join(dist, archive)))
 			assertFiles(t, archive, "gateway"+platform, files, committed)
 			for _, command := range commands() {
 				sbom := command + platform + ".cdx.json"
-				require.True(t, found[sbom], "%s is missing in checksums.txt: %v", sbom, found)
+				require.NotEmpty(t, found[sbom], "%s is missing in checksums.txt: %v", sbom, found)
 				delete(found, sbom)
 				program := files["gateway"+platform+"/"+command+map[string]string{"windows": ".exe"}[system]].data
 				notices := files["gateway"+platform+"/THIRD_PARTY_LICENSES.txt"].data
 				assertSBOM(t, sbom, readFile(t, filepath.Join(dist, sbom)), program, string(notices))
 				assert.Equal(t, arch, archOf(t, system, program), archive)
+				programs[command+system+arch] = program
 				if system == runtime.GOOS && arch == runtime.GOARCH {
 					assertVersion(t, command, program, reported)
 				}
@@ -127,6 +145,27 @@ func assertReleased(t *testing.T, source, version, reported string) {
 		}
 	}
 	assert.Empty(t, found, "checksums.txt lists other files")
+	npmVersion := strings.Replace(version, "snapshot-", "0.0.0-snapshot-", 1)
+	assertPackages(t, filepath.Join(dist, "npm"), npmVersion, func(goos, goarch string) []byte { return programs["mockgateway"+goos+goarch] })
+}
+
+// assertManifests checks that the manifests for package managers have the hashes of the
+// archives.
+func assertManifests(t *testing.T, dist, version string, sums map[string]string) {
+	t.Helper()
+	for manifest, systems := range map[string][]string{
+		"homebrew/Casks/mockgateway.rb": {"linux", "darwin"},
+		"scoop/mockgateway.json":        {"windows"},
+		"winget/manifests/g/GatewayGo/Mockgateway/" + version + "/GatewayGo.Mockgateway.installer.yaml": {"windows"},
+	} {
+		text := string(readFile(t, filepath.Join(dist, filepath.FromSlash(manifest))))
+		for name, sum := range sums {
+			archive := strings.HasSuffix(name, ".zip") || strings.HasSuffix(name, ".tar.gz")
+			if archive && slices.ContainsFunc(systems, func(system string) bool { return strings.Contains(name, "_"+system+"_") }) {
+				assert.Contains(t, text, sum, "%s: %s", manifest, name)
+			}
+		}
+	}
 }
 
 // assertFiles checks that an archive contains the commands and the documents,

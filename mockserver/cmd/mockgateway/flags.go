@@ -40,23 +40,32 @@ type config struct {
 	drain    time.Duration
 	tls      certificate
 
+	stopWithStdin bool
+
 	notReproduced []string // rows of the profile that have no setting here
 }
 
 const usage = `mockgateway is a complete in-memory payment gateway, for tests and development.
 
 usage: mockgateway [flags]
-       mockgateway exam [flags] -- COMMAND    examine a program that uses the gateway
+       mockgateway COMMAND [arguments and flags]
 
 Without flags it listens on 127.0.0.1:4010 and accepts any key that begins with
 sk_test_; each key opens its own account. Its control plane is under /__mock;
 docs/mockgateway.md shows a session with curl.
 
-Each flag can also be set by the environment variable next to it. The flag
+examples:
+  mockgateway -clock manual            start a gateway whose clock is moved by hand
+  mockgateway pay ID                   pay a transaction that your program has created
+  mockgateway advance 40d              let time pass, and subscriptions renew
+  mockgateway fault lose-response transactions.create -times 1
+  mockgateway listen -forward-to localhost:3000/webhooks
+`
+
+const flagUsage = `
+Flags of serve. Each can also be set by the environment variable next to it. The flag
 takes precedence; an empty variable counts as not set. Durations use Go's syntax
 plus days: 90m, 12h, 40d.
-
-flags:
 `
 
 // parse reads the flags and the environment. If done is true the process exits
@@ -85,13 +94,9 @@ func parse(args, environ []string, out, errs io.Writer) (cfg config, code int, d
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		_, _ = io.WriteString(out, usage)
-		set.VisitAll(func(f *flag.Flag) {
-			if isCommand(f.Name) {
-				explain(out, f, "")
-			} else {
-				explain(out, f, "  ("+variable(f.Name)+")")
-			}
-		})
+		listCommands(out)
+		_, _ = io.WriteString(out, flagUsage)
+		explainGroups(out, set)
 		return cfg, 0, true
 	case err != nil:
 		log{form: f.log}.note(errs, noteError, err.Error()+"\nRun mockgateway -h for help.")
@@ -107,7 +112,7 @@ func unexpected(arg string) error {
 	if _, err := strconv.ParseBool(arg); err == nil {
 		return fmt.Errorf("unexpected argument %q: write the value of such a flag after =, as in -console=false", arg)
 	}
-	return fmt.Errorf("unexpected argument %q: mockgateway takes only flags, and exam as its first argument", arg)
+	return fmt.Errorf("unexpected argument %q: a command must be the first argument, and the gateway takes only flags", arg)
 }
 
 // explain writes what a flag does, its default, and what follows its name, such as the
@@ -121,6 +126,32 @@ func explain(out io.Writer, f *flag.Flag, after string) {
 	_, _ = fmt.Fprintf(out, "%s\n        %s\n", head, text)
 }
 
+// flagGroups are the groups of flags in the help. A test checks that each flag is in one.
+func flagGroups() [][]string {
+	return [][]string{
+		{"Address and process", "addr", "port-file", "tls-self-signed", "tls-cert", "tls-key", "allow-host", "cors", "public-url", "drain", "stop-with-stdin", healthFlag, versionFlag},
+		{"Which gateway it is", "environment", "dialect", "profile", "lenient", "basic-token-x", "auto-pay", "opening-balance", "fee", "settled-percent"},
+		{"Clock and ids", "clock", "start", "speed", "seed"},
+		{"Webhooks", "webhook", "webhook-secret", "webhook-timeout", "webhook-retries", "webhook-pause-after", "webhook-insecure", "timestamp-header", "signature-header"},
+		{"State", "data", "seed-file", "memory"},
+		{"Output", "log", "console"},
+	}
+}
+
+// explainGroups writes what the flags do, in their groups.
+func explainGroups(out io.Writer, set *flag.FlagSet) {
+	for _, group := range flagGroups() {
+		_, _ = fmt.Fprintf(out, "\n%s:\n", group[0])
+		for _, name := range group[1:] {
+			after := ""
+			if !isCommand(name) {
+				after = "  (" + variable(name) + ")"
+			}
+			explain(out, set.Lookup(name), after)
+		}
+	}
+}
+
 // flags are the unparsed values of the command line.
 type flags struct {
 	addr, portFile, environment, dialect, clock, start, seed, webhook, secret, basicTokenX, allowHosts, data, seedFile, log, profile, publicURL, cors string
@@ -129,6 +160,7 @@ type flags struct {
 
 	lenient bool
 	console bool
+	stdin   bool
 	version bool
 	health  bool
 	speed   float64
@@ -208,10 +240,11 @@ func (f *flags) name(of string) string { return cmp.Or(f.from[of], "-"+of) }
 func (f *flags) set() *flag.FlagSet {
 	s := flag.NewFlagSet("mockgateway", flag.ContinueOnError)
 	f.memory = 2048
-	s.StringVar(&f.addr, "addr", "127.0.0.1:4010", "`address` to listen on; with port 0, the system chooses a free port")
+	s.StringVar(&f.addr, "addr", defaultAddr, "`address` to listen on; with port 0, the system chooses a free port")
 	s.StringVar(&f.portFile, "port-file", "", "`file` to write host:port to once the gateway is ready; removed at startup and on exit")
 	f.drain = defaultDrain
 	s.Var((*durationValue)(&f.drain), "drain", "`duration`, in wall time, that Ctrl-C and SIGTERM wait for running requests and webhooks")
+	s.BoolVar(&f.stdin, "stop-with-stdin", false, "stop at the end of standard input, so that the gateway ends with the program that holds its other end")
 	s.StringVar(&f.tls.cert, "tls-cert", "", "PEM `file` with a certificate: serve HTTPS with it and with -tls-key")
 	s.StringVar(&f.tls.key, "tls-key", "", "PEM `file` with the private key of -tls-cert")
 	s.StringVar(&f.tls.selfSigned, "tls-self-signed", "", "serve HTTPS with a new certificate for localhost and the names of -allow-host, and write it to this PEM `file`, for clients to trust")
@@ -254,7 +287,7 @@ func (f *flags) config() (config, error) {
 	cfg := config{
 		addr: f.addr, health: f.health, portFile: portFile(f.portFile), log: log{form: f.log}, console: f.console,
 		manual: f.clock == "manual", memory: f.memory << 20, seed: f.seed,
-		drain: f.drain, tls: f.tls,
+		drain: f.drain, tls: f.tls, stopWithStdin: f.stdin,
 	}
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
 	for name, given := range map[string][]string{

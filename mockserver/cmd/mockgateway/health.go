@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -17,18 +15,13 @@ const healthTimeout = 5 * time.Second
 // health checks whether the gateway at cfg.addr is ready. An image with only
 // this binary has no curl for its health check.
 func health(ctx context.Context, cfg config, out, _ io.Writer) error {
-	host, port, err := net.SplitHostPort(cfg.addr)
-	switch ip := net.ParseIP(host); {
-	case err != nil:
+	addr, err := dialAddr(cfg.addr)
+	if err != nil {
 		return err
-	case port == "0":
-		return errors.New("-health needs the port of the gateway: -addr has port 0")
-	case host == "" || ip != nil && ip.IsUnspecified():
-		host = "127.0.0.1"
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.tls.scheme()+net.JoinHostPort(host, port)+"/__mock/health", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.tls.scheme()+addr+"/__mock/health", http.NoBody)
 	if err != nil {
 		return err
 	}

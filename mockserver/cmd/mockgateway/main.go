@@ -2,8 +2,8 @@
 //
 //	go run ./mockserver/cmd/mockgateway
 //
-// It prints the base URL and an API key; nothing else is needed. See
-// docs/mockgateway.md.
+// It prints the base URL and an API key; nothing else is needed. Its commands, such as
+// mockgateway pay, control a gateway that runs. See docs/mockgateway.md.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -26,20 +27,13 @@ func main() {
 
 // run is main with its environment as arguments. It returns the exit code.
 func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
-	if len(args) > 0 && args[0] == "exam" {
-		return examine(ctx, args[1:], environ, out, errs)
+	p := environment{environ, out, errs}
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return runServe(ctx, p, args)
 	}
-	cfg, code, done := parse(args, environ, out, errs)
-	if done {
-		return code
+	c, ok := named(args[0])
+	if !ok {
+		return unknownCommand(p, args[0])
 	}
-	do := serve
-	if cfg.health {
-		do = health
-	}
-	if err := do(ctx, cfg, out, errs); err != nil {
-		cfg.log.note(errs, noteError, err.Error())
-		return 1
-	}
-	return 0
+	return c.do(ctx, p, args[1:])
 }

@@ -29,6 +29,15 @@ func serve(ctx context.Context, cfg config, out, errs io.Writer) error {
 	if err := cfg.portFile.clear(); err != nil {
 		return err
 	}
+	if cfg.stopWithStdin {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		go func() { // ends with the process: a read of standard input can't be canceled
+			_, _ = io.Copy(io.Discard, standardInput())
+			cancel()
+		}()
+	}
 	defer collectGarbage(cfg.memory)()
 	gw, err := mockserver.New(cfg.options...) //nolint:contextcheck // a gateway outlives the call that makes it
 	if err != nil {
@@ -66,7 +75,7 @@ func listen(ctx context.Context, cfg config, gw *mockserver.Server, out io.Write
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", cfg.addr)
 	if err != nil {
-		if strings.Contains(err.Error(), "address already in use") {
+		if text := err.Error(); strings.Contains(text, "address already in use") || strings.Contains(text, "Only one usage") { // Unix or Windows
 			err = fmt.Errorf("%w; another mockgateway may be running: -addr 127.0.0.1:0 picks a free port", err)
 		}
 		return err

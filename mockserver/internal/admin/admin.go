@@ -97,7 +97,7 @@ func Shapes() []Shape {
 
 func (p *Plane) routes() []Shape {
 	return slices.Concat([]Shape{
-		{Method: http.MethodGet, Path: "health", Open: true, Out: healthView{}, do: p.health},
+		{Method: http.MethodGet, Path: "health", Open: true, Out: HealthView{}, do: p.health},
 		{Method: http.MethodGet, Path: "assumptions", Open: true, Out: []docs.Assumption{}, do: p.assumptions},
 		{Method: http.MethodGet, Path: "metrics", Open: true, Out: "", Whole: true, MediaType: "text/plain", do: p.metrics},
 		{Method: http.MethodGet, Path: "openapi.json", Open: true, Out: map[string]any{}, Whole: true, do: p.openAPI},

@@ -22,7 +22,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/store"
 )
 
-type healthView struct {
+// HealthView reports that the gateway is ready.
+type HealthView struct {
 	Status      string        `json:"status"`
 	Environment string        `json:"environment"`
 	Dialect     string        `json:"dialect"`
@@ -30,7 +31,7 @@ type healthView struct {
 }
 
 func (p *Plane) health(*call) (any, error) {
-	return healthView{
+	return HealthView{
 		Status: "ok", Environment: p.core.Environment(), Dialect: p.core.Dialect.String(), Now: respond.Stamp(p.core.Clock.Now()),
 	}, nil
 }
@@ -85,26 +86,27 @@ func (p *Plane) reachable(up bool) func(*call) (any, error) {
 
 func (p *Plane) clockRoutes() []Shape {
 	return []Shape{
-		{Method: http.MethodGet, Path: "clock", Out: clockView{}, do: p.clock},
-		withBody(Shape{Method: http.MethodPost, Path: "clock/advance", Out: clockView{}, Query: []string{"timeout"}}, p.advance),
-		{Method: http.MethodGet, Path: "clock/timers", Out: []timerView{}, do: p.timers},
+		{Method: http.MethodGet, Path: "clock", Out: ClockView{}, do: p.clock},
+		withBody(Shape{Method: http.MethodPost, Path: "clock/advance", Out: ClockView{}, Query: []string{"timeout"}}, p.advance),
+		{Method: http.MethodGet, Path: "clock/timers", Out: []TimerView{}, do: p.timers},
 	}
 }
 
-type clockView struct {
+// ClockView is the time of the virtual clock.
+type ClockView struct {
 	Now respond.Stamp `json:"now"`
 }
 
-func (p *Plane) clock(*call) (any, error) { return clockView{respond.Stamp(p.core.Clock.Now())}, nil }
+func (p *Plane) clock(*call) (any, error) { return ClockView{respond.Stamp(p.core.Clock.Now())}, nil }
 
-// advanceBody has exactly one of its members.
-type advanceBody struct {
+// AdvanceBody has exactly one of its members.
+type AdvanceBody struct {
 	By   string `json:"by,omitzero"` // a duration, such as "40d" or "90m"
 	To   string `json:"to,omitzero"` // a timestamp, such as "2027-02-01T00:00:00Z"
 	Next bool   `json:"next,omitzero"`
 }
 
-func (p *Plane) advance(c *call, in advanceBody) (any, error) {
+func (p *Plane) advance(c *call, in AdvanceBody) (any, error) {
 	by, err := duration.Parse(in.By)
 	if err != nil && in.By != "" {
 		return nil, invalid(`by must be a duration such as "90m", "12h" or "40d": %v`, err)
@@ -120,11 +122,11 @@ func (p *Plane) advance(c *call, in advanceBody) (any, error) {
 	ctx, cancel := deliver.WithPatience(c.r.Context(), limit)
 	defer cancel()
 	switch {
-	case in.By != "" && in == advanceBody{By: in.By}:
+	case in.By != "" && in == AdvanceBody{By: in.By}:
 		err = p.core.Clock.Advance(ctx, by)
-	case in.To != "" && in == advanceBody{To: in.To}:
+	case in.To != "" && in == AdvanceBody{To: in.To}:
 		err = p.core.Clock.AdvanceTo(ctx, to)
-	case in == advanceBody{Next: true}:
+	case in == AdvanceBody{Next: true}:
 		_, err = p.core.Clock.Next(ctx)
 	default:
 		return nil, invalid(`the body must have exactly one of {"by": "40d"}, {"to": "2027-02-01T00:00:00Z"} and {"next": true}`)
@@ -139,7 +141,8 @@ func (p *Plane) advance(c *call, in advanceBody) (any, error) {
 	return p.clock(c)
 }
 
-type timerView struct {
+// TimerView is a timer that is due at a time.
+type TimerView struct {
 	At   respond.Stamp `json:"at"`
 	Kind string        `json:"kind"`
 	ID   string        `json:"id"`
@@ -150,11 +153,11 @@ func (p *Plane) timers(c *call) (any, error) {
 }
 
 // timersThat lists the account's timers of the resources or deliveries whose id matches.
-func (p *Plane) timersThat(c *call, match func(id string) bool) []timerView {
-	list := []timerView{}
+func (p *Plane) timersThat(c *call, match func(id string) bool) []TimerView {
+	list := []TimerView{}
 	for _, t := range p.core.Clock.Timers() {
 		if t.Account == c.key && match(t.ID) {
-			list = append(list, timerView{respond.Stamp(t.At), t.Kind, t.ID})
+			list = append(list, TimerView{respond.Stamp(t.At), t.Kind, t.ID})
 		}
 	}
 	return list

@@ -12,9 +12,9 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// diagnoseBody is a delivery as its receiver got it. Its secret is used for this
+// DiagnoseBody is a delivery as its receiver got it. Its secret is used for this
 // call alone: it is not stored, logged or returned.
-type diagnoseBody struct {
+type DiagnoseBody struct {
 	Headers    map[string]string `json:"headers"`              // of the rejected request; repeated ones separated by commas
 	Body       string            `json:"body,omitzero"`        // of that request
 	BodyBase64 string            `json:"body_base64,omitzero"` // instead of body, for bytes that are not UTF-8
@@ -30,7 +30,7 @@ type diagnoseBody struct {
 const maxOthers = 1000
 
 // diagnose explains why a receiver rejects a signature.
-func (p *Plane) diagnose(c *call, in diagnoseBody) (any, error) {
+func (p *Plane) diagnose(c *call, in DiagnoseBody) (any, error) {
 	d, now, err := in.delivery()
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (p *Plane) diagnose(c *call, in diagnoseBody) (any, error) {
 
 // delivery returns the delivery that the call describes, and when it was
 // received.
-func (in *diagnoseBody) delivery() (d webhook.Delivery, received time.Time, err error) {
+func (in *DiagnoseBody) delivery() (d webhook.Delivery, received time.Time, err error) {
 	d = webhook.Delivery{Header: http.Header{}, Body: []byte(in.Body)}
 	for name, value := range in.Headers {
 		name = http.CanonicalHeaderKey(strings.TrimSpace(name))

@@ -13,18 +13,19 @@ import (
 
 func (p *Plane) faultRoutes() []Shape {
 	return []Shape{
-		withBody(Shape{Method: http.MethodPost, Path: "faults", Out: faultView{}}, p.addFault),
-		{Method: http.MethodGet, Path: "faults", Out: []faultView{}, do: p.faults},
-		{Method: http.MethodDelete, Path: "faults", Out: []faultView{}, do: p.clearFaults(false)},
-		{Method: http.MethodDelete, Path: "deliveries/faults", Out: []faultView{}, do: p.clearFaults(true)},
-		{Method: http.MethodDelete, Path: "faults/{id}", Out: faultView{}, do: p.removeFault},
+		withBody(Shape{Method: http.MethodPost, Path: "faults", Out: FaultView{}}, p.addFault),
+		{Method: http.MethodGet, Path: "faults", Out: []FaultView{}, do: p.faults},
+		{Method: http.MethodDelete, Path: "faults", Out: []FaultView{}, do: p.clearFaults(false)},
+		{Method: http.MethodDelete, Path: "deliveries/faults", Out: []FaultView{}, do: p.clearFaults(true)},
+		{Method: http.MethodDelete, Path: "faults/{id}", Out: FaultView{}, do: p.removeFault},
 		{Method: http.MethodGet, Path: "requests", Out: foundView{}, Query: []string{"match"}, Whole: true, do: p.requests},
 		{Method: http.MethodPost, Path: "requests/wait", Out: []requestView{}, Query: []string{"match", "count", "timeout"}, do: p.waitForRequests},
 		{Method: http.MethodDelete, Path: "requests", Out: []requestView{}, do: p.clearRequests},
 	}
 }
 
-type faultView struct {
+// FaultView is a fault and how often it has occurred.
+type FaultView struct {
 	ID          string  `json:"id"`
 	Fault       string  `json:"fault"`
 	On          string  `json:"on"`
@@ -35,7 +36,8 @@ type faultView struct {
 	Fired       int     `json:"fired"`
 }
 
-type faultBody struct {
+// FaultBody is a fault to add.
+type FaultBody struct {
 	Fault       string   `json:"fault"`                // such as "status=503; retry-after=2"
 	On          string   `json:"on,omitzero"`          // an operation, a method and path, or a kind of webhook; every request if omitted
 	Times       *int     `json:"times,omitzero"`       // at least 1; how often it fires
@@ -43,7 +45,7 @@ type faultBody struct {
 	Probability *float64 `json:"probability,omitzero"` // 0 to 1, from the seed
 }
 
-func (p *Plane) addFault(c *call, in faultBody) (any, error) {
+func (p *Plane) addFault(c *call, in FaultBody) (any, error) {
 	f, err := faults.Parse(in.Fault)
 	if err != nil {
 		return nil, invalid("%v", err) // it begins with the fault
@@ -70,8 +72,8 @@ func (p *Plane) addFault(c *call, in faultBody) (any, error) {
 	return viewFault(faults.Report{ID: id, Fault: f}), nil
 }
 
-func viewFault(r faults.Report) faultView {
-	v := faultView{
+func viewFault(r faults.Report) FaultView {
+	v := FaultView{
 		ID: r.ID, Fault: r.Fault.String(), On: r.Fault.On, Times: r.Fault.Times, Nth: r.Fault.Nth,
 		Probability: r.Fault.Probability, Seen: r.Seen, Fired: r.Fired,
 	}
@@ -82,7 +84,7 @@ func viewFault(r faults.Report) faultView {
 }
 
 func (p *Plane) faults(c *call) (any, error) {
-	list := []faultView{}
+	list := []FaultView{}
 	for _, r := range p.core.Faults.Reports(c.key) {
 		list = append(list, viewFault(r))
 	}

@@ -33,7 +33,7 @@ func (p *Plane) snapshotRoutes() []Shape {
 		{Method: http.MethodPost, Path: "seed", In: seedFile{}, Out: map[string]string{}, Long: true, do: p.seed},
 		{Method: http.MethodGet, Path: "seed", Out: map[string]string{}, do: p.seeded},
 		{Method: http.MethodGet, Path: "snapshot", Out: snapfile.File{}, Whole: true, do: p.download},
-		{Method: http.MethodPut, Path: "snapshot", In: snapfile.File{}, Out: clockView{}, Long: true, do: p.upload},
+		{Method: http.MethodPut, Path: "snapshot", In: snapfile.File{}, Out: ClockView{}, Long: true, do: p.upload},
 		{Method: http.MethodGet, Path: "snapshots/{id}", Out: snapfile.File{}, Whole: true, do: p.downloadSaved},
 		{Method: http.MethodPost, Path: "snapshots", Out: snapshotView{}, do: p.snapshot},
 		{Method: http.MethodGet, Path: "snapshots", Out: []snapshotView{}, do: p.snapshotList},

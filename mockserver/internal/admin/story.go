@@ -66,7 +66,7 @@ type storyView struct {
 	Steps      []stepView     `json:"steps"` // oldest first
 	Requests   []requestView  `json:"requests"`
 	Deliveries []deliveryView `json:"deliveries"`
-	Timers     []timerView    `json:"timers"` // what happens next, if nothing else does
+	Timers     []TimerView    `json:"timers"` // what happens next, if nothing else does
 }
 
 // partView is a resource that belongs to another one.

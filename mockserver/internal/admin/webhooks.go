@@ -14,25 +14,25 @@ import (
 func (p *Plane) webhookRoutes() []Shape {
 	filters := []string{"kind", "status", "resource_id"}
 	return []Shape{
-		withBody(Shape{Method: http.MethodPost, Path: "endpoints", Out: endpointView{}}, p.addEndpoint),
-		{Method: http.MethodGet, Path: "endpoints", Out: []endpointView{}, do: p.endpoints},
-		{Method: http.MethodDelete, Path: "endpoints/{id}", Out: endpointView{}, do: p.removeEndpoint},
-		withBody(Shape{Method: http.MethodPost, Path: "endpoints/{id}/rotate", Out: endpointView{}}, p.rotate),
-		{Method: http.MethodPost, Path: "endpoints/{id}/pause", Out: endpointView{}, do: p.pause(true)},
-		{Method: http.MethodPost, Path: "endpoints/{id}/resume", Out: endpointView{}, do: p.pause(false)},
-		{Method: http.MethodGet, Path: "deliveries", Out: []deliveryView{}, Query: filters, do: p.deliveries},
-		{Method: http.MethodGet, Path: "deliveries/{id}", Out: deliveryView{}, do: p.delivery},
-		{Method: http.MethodPost, Path: "deliveries/{id}/redeliver", Out: deliveryView{}, do: p.redeliver},
+		withBody(Shape{Method: http.MethodPost, Path: "endpoints", Out: EndpointView{}}, p.addEndpoint),
+		{Method: http.MethodGet, Path: "endpoints", Out: []EndpointView{}, do: p.endpoints},
+		{Method: http.MethodDelete, Path: "endpoints/{id}", Out: EndpointView{}, do: p.removeEndpoint},
+		withBody(Shape{Method: http.MethodPost, Path: "endpoints/{id}/rotate", Out: EndpointView{}}, p.rotate),
+		{Method: http.MethodPost, Path: "endpoints/{id}/pause", Out: EndpointView{}, do: p.pause(true)},
+		{Method: http.MethodPost, Path: "endpoints/{id}/resume", Out: EndpointView{}, do: p.pause(false)},
+		{Method: http.MethodGet, Path: "deliveries", Out: []DeliveryView{}, Query: filters, do: p.deliveries},
+		{Method: http.MethodGet, Path: "deliveries/{id}", Out: DeliveryView{}, do: p.delivery},
+		{Method: http.MethodPost, Path: "deliveries/{id}/redeliver", Out: DeliveryView{}, do: p.redeliver},
 		withBody(Shape{Method: http.MethodPost, Path: "deliveries/diagnose", Out: webhook.Diagnosis{}}, p.diagnose),
-		{Method: http.MethodPost, Path: "deliveries/wait", Out: []deliveryView{}, Query: append(filters, "timeout"), do: p.wait},
-		withBody(Shape{Method: http.MethodPost, Path: "deliveries/sample", Out: []deliveryView{}}, p.sample),
+		{Method: http.MethodPost, Path: "deliveries/wait", Out: []DeliveryView{}, Query: append(filters, "timeout"), do: p.wait},
+		withBody(Shape{Method: http.MethodPost, Path: "deliveries/sample", Out: []DeliveryView{}}, p.sample),
 		{Method: http.MethodPost, Path: "deliveries/hold", Out: holdView{}, do: p.hold},
 		withBody(Shape{Method: http.MethodPost, Path: "deliveries/release", Out: holdView{}}, p.release),
 	}
 }
 
-// endpointView never shows the secret.
-type endpointView struct {
+// EndpointView is a receiver of webhooks. It never shows the secret.
+type EndpointView struct {
 	ID     string   `json:"id"`
 	URL    string   `json:"url"`
 	Signed bool     `json:"signed"`
@@ -44,8 +44,8 @@ type endpointView struct {
 	SignatureHeader string `json:"signature_header,omitzero"`
 }
 
-func viewEndpoint(e deliver.Endpoint) endpointView {
-	v := endpointView{
+func viewEndpoint(e deliver.Endpoint) EndpointView {
+	v := EndpointView{
 		ID: e.ID, URL: e.URL, Signed: !e.Secret.IsZero(), Events: e.Events, Paused: e.Paused,
 		TimestampHeader: e.Headers.Timestamp, SignatureHeader: e.Headers.Signature,
 	}
@@ -55,7 +55,8 @@ func viewEndpoint(e deliver.Endpoint) endpointView {
 	return v
 }
 
-type endpointBody struct {
+// EndpointBody is a receiver to register.
+type EndpointBody struct {
 	URL    string   `json:"url"`
 	Secret string   `json:"secret,omitzero"` // signs the deliveries, of at least 8 characters; unsigned if omitted
 	Events []string `json:"events,omitzero"` // kinds or families, such as "transaction.paid" or "payout.*"; every kind if omitted
@@ -64,7 +65,7 @@ type endpointBody struct {
 	SignatureHeader string `json:"signature_header,omitzero"`
 }
 
-func (p *Plane) addEndpoint(c *call, in endpointBody) (any, error) {
+func (p *Plane) addEndpoint(c *call, in EndpointBody) (any, error) {
 	e, err := p.core.Sender.AddEndpoint(deliver.Endpoint{
 		Account: c.key, URL: in.URL, Secret: gateway.NewSecret(in.Secret), Events: in.Events,
 		Headers: webhook.HeaderNames{Timestamp: in.TimestampHeader, Signature: in.SignatureHeader},
@@ -76,7 +77,7 @@ func (p *Plane) addEndpoint(c *call, in endpointBody) (any, error) {
 }
 
 func (p *Plane) endpoints(c *call) (any, error) {
-	list := []endpointView{}
+	list := []EndpointView{}
 	for _, e := range p.core.Sender.Endpoints("") {
 		if e.Account == c.key || e.Account == "" {
 			list = append(list, viewEndpoint(e))
@@ -89,7 +90,7 @@ func (p *Plane) removeEndpoint(c *call) (any, error) {
 	if err := p.core.Sender.RemoveEndpoint(c.key, c.args[0]); err != nil {
 		return nil, err
 	}
-	return endpointView{ID: c.args[0], Events: []string{}}, nil
+	return EndpointView{ID: c.args[0], Events: []string{}}, nil
 }
 
 type secretBody struct {
@@ -121,7 +122,8 @@ func (p *Plane) endpoint(c *call) (any, error) {
 	return nil, deliver.ErrUnknownEndpoint
 }
 
-type deliveryView struct {
+// DeliveryView is an event for one endpoint, with every attempt to deliver it.
+type DeliveryView struct {
 	ID             string        `json:"id"`
 	EventID        string        `json:"event_id"`
 	Kind           string        `json:"kind"`
@@ -134,10 +136,11 @@ type deliveryView struct {
 	CreatedAt      respond.Stamp `json:"created_at"`
 	NextAttemptAt  respond.Stamp `json:"next_attempt_at"`
 	Body           string        `json:"body"` // as it was signed
-	Attempts       []attemptView `json:"attempts"`
+	Attempts       []AttemptView `json:"attempts"`
 }
 
-type attemptView struct {
+// AttemptView is one attempt of a delivery.
+type AttemptView struct {
 	Attempt        int           `json:"attempt"`
 	At             respond.Stamp `json:"at"`
 	ResponseStatus int           `json:"response_status"`
@@ -148,8 +151,8 @@ type attemptView struct {
 	Fault          string        `json:"fault"`
 }
 
-func viewDelivery(d deliver.Delivery) deliveryView {
-	v := deliveryView{
+func viewDelivery(d deliver.Delivery) DeliveryView {
+	v := DeliveryView{
 		ID:            d.ID,
 		EventID:       d.EventID,
 		Kind:          d.Kind,
@@ -161,11 +164,11 @@ func viewDelivery(d deliver.Delivery) deliveryView {
 		CreatedAt:     respond.Stamp(d.Created),
 		NextAttemptAt: respond.Stamp(d.Next),
 		Body:          string(d.Body),
-		Attempts:      []attemptView{},
+		Attempts:      []AttemptView{},
 	}
 	for _, a := range d.Attempts {
 		v.ResponseStatus = a.Status
-		v.Attempts = append(v.Attempts, attemptView{
+		v.Attempts = append(v.Attempts, AttemptView{
 			Attempt:        a.Number,
 			At:             respond.Stamp(a.At),
 			ResponseStatus: a.Status,
@@ -189,8 +192,8 @@ func (p *Plane) deliveries(c *call) (any, error) {
 	return p.deliveriesThat(c, matches), nil
 }
 
-func (p *Plane) deliveriesThat(c *call, match func(deliver.Delivery) bool) []deliveryView {
-	list := []deliveryView{}
+func (p *Plane) deliveriesThat(c *call, match func(deliver.Delivery) bool) []DeliveryView {
+	list := []DeliveryView{}
 	for _, d := range p.core.Sender.Deliveries(c.key) {
 		if match(d) {
 			list = append(list, viewDelivery(d))
@@ -252,12 +255,13 @@ func (p *Plane) wait(c *call) (any, error) {
 	return p.deliveriesThat(c, matches), nil
 }
 
-type sampleBody struct {
+// SampleBody is a sample event to send.
+type SampleBody struct {
 	Kind string `json:"kind"` // of the event, such as "transaction.paid"
 }
 
 // sample returns the deliveries of the sample when they have been made.
-func (p *Plane) sample(c *call, in sampleBody) (any, error) {
+func (p *Plane) sample(c *call, in SampleBody) (any, error) {
 	id, err := p.core.Sender.SendSample(c.key, webhook.Kind(in.Kind))
 	if err != nil {
 		return nil, rejected(err)

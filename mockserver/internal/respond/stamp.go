@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -30,6 +31,14 @@ func (s Stamp) AppendJSON(b []byte) []byte {
 	b = strconv.AppendInt(b[:dot], int64(1000+t.Nanosecond()/int(time.Millisecond)), 10)
 	b[dot] = '.'
 	return append(b, 'Z', '"')
+}
+
+// UnmarshalJSONFrom reads a timestamp; null is the zero time.
+func (s *Stamp) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var at time.Time
+	err := json.UnmarshalDecode(dec, &at)
+	*s = Stamp(at)
+	return err
 }
 
 // Nullable returns nil for "": null on the wire.

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
 )
@@ -20,6 +22,9 @@ func TestStamp(t *testing.T) {
 		`"0999-02-03T04:05:06.789Z"`: time.Date(999, time.February, 3, 4, 5, 6, 789_000_000, time.UTC),
 	} {
 		assert.Equal(t, want, string(respond.Stamp(moment).AppendJSON(nil)))
+		var read respond.Stamp
+		require.NoError(t, json.Unmarshal([]byte(want), &read))
+		assert.Equal(t, want, string(read.AppendJSON(nil)))
 		assert.Equal(t, "x"+want, string(respond.Stamp(moment).AppendJSON([]byte("x"))))
 	}
 }
