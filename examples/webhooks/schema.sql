@@ -5,7 +5,7 @@ CREATE TABLE IF NOT EXISTS orders (
   ref TEXT PRIMARY KEY,                   -- the external_ref of the charge; stored before the charge is made
   amount INTEGER NOT NULL,                -- cents
   currency TEXT NOT NULL,
-  state TEXT NOT NULL DEFAULT 'pending',  -- or paid
+  state TEXT NOT NULL DEFAULT 'pending',  -- then paid, and what your shop adds
   transaction_id TEXT                     -- the transaction that paid it
 );
 CREATE TABLE IF NOT EXISTS gateway_events (

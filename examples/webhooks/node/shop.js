@@ -48,7 +48,7 @@ async function pay (connection, { data, resourceId }) {
   // What was charged is in one of the three: a live gateway may put the settled amount into amount.
   const charged = [data.amount, data.base_price, data.paid_amount].includes(order.amount)
   if (!charged || data.currency !== order.currency) return 'the amount or the currency is not that of the order'
-  if (order.state === 'paid') return order.transaction_id === resourceId ? null : 'the order was paid before, by another transaction'
+  if (order.state !== 'pending') return order.transaction_id === resourceId ? null : 'the order is not pending'
   await connection.query("UPDATE orders SET state = 'paid', transaction_id = $1 WHERE ref = $2", [resourceId, order.ref])
   return null
 }

@@ -32,7 +32,7 @@ def pay(db, event):
     charged = order["amount"] in (data.get("amount"), data.get("base_price"), data.get("paid_amount"))
     if not charged or data.get("currency") != order["currency"]:
         return "the amount or the currency is not that of the order"
-    if order["state"] == "paid":
-        return None if order["transaction_id"] == event.resource_id else "the order was paid before, by another transaction"
+    if order["state"] != "pending":
+        return None if order["transaction_id"] == event.resource_id else "the order is not pending"
     db.execute("UPDATE orders SET state = 'paid', transaction_id = ? WHERE ref = ?", (event.resource_id, order["ref"]))
     return None
