@@ -41,7 +41,7 @@ func TestGuidesShowRealCode(t *testing.T) {
 func TestLinksInTheGuidesAreValid(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
-	for _, guide := range guides(t) {
+	for _, guide := range append(guides(t), "llms.txt") {
 		text, err := os.ReadFile(guide)
 		require.NoError(t, err)
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {

@@ -65,7 +65,7 @@ type storyView struct {
 	Parts      []partView     `json:"parts"` // a subscription's charges; a link's sessions and their payments
 	Steps      []stepView     `json:"steps"` // oldest first
 	Requests   []requestView  `json:"requests"`
-	Deliveries []deliveryView `json:"deliveries"`
+	Deliveries []DeliveryView `json:"deliveries"`
 	Timers     []TimerView    `json:"timers"` // what happens next, if nothing else does
 }
 
@@ -111,7 +111,7 @@ func (p *Plane) story(c *call) (any, error) {
 	slices.Reverse(requests)
 	v.Requests = viewRequests(requests)
 	deliveries, _ := p.core.Sender.Latest(c.key, maxStory, func(d *deliver.Delivery) bool { return slices.Contains(ids, d.Resource) })
-	v.Deliveries = []deliveryView{}
+	v.Deliveries = []DeliveryView{}
 	for _, d := range slices.Backward(deliveries) {
 		v.Deliveries = append(v.Deliveries, viewDelivery(d))
 	}
