@@ -18,15 +18,15 @@ const QuestionLifetime = 5 * time.Minute
 type Sealer struct{ key []byte }
 
 // NewSealer returns a Sealer with a secret key of at least 32 bytes.
-func NewSealer(key []byte) (Sealer, error) {
+func NewSealer(key []byte) (*Sealer, error) {
 	if len(key) < sha256.Size {
-		return Sealer{}, fmt.Errorf("intent: the key of approvals must have at least %d bytes", sha256.Size)
+		return nil, fmt.Errorf("intent: the key of approvals must have at least %d bytes", sha256.Size)
 	}
-	return Sealer{key}, nil
+	return &Sealer{key}, nil
 }
 
 // Seal returns the state of the question whether i may be sent, as of its current round.
-func (s Sealer) Seal(i *Intent, now time.Time) string {
+func (s *Sealer) Seal(i *Intent, now time.Time) string {
 	until := now.Add(QuestionLifetime).Unix()
 	return fmt.Sprintf("%d.%d.%s", until, i.Round, s.mac(i, until, i.Round))
 }
@@ -34,7 +34,7 @@ func (s Sealer) Seal(i *Intent, now time.Time) string {
 // Open returns the round of the question that state belongs to. The error is
 // ErrApproval unless state was sealed for exactly this intent and has not expired.
 // [Journal.Answer] checks that the round is still open.
-func (s Sealer) Open(state string, i *Intent, now time.Time) (round int, err error) {
+func (s *Sealer) Open(state string, i *Intent, now time.Time) (round int, err error) {
 	parts := strings.Split(state, ".")
 	if len(parts) != 3 {
 		return 0, ErrApproval
@@ -52,7 +52,7 @@ func (s Sealer) Open(state string, i *Intent, now time.Time) (round int, err err
 	return round, nil
 }
 
-func (s Sealer) mac(i *Intent, until int64, round int) string {
+func (s *Sealer) mac(i *Intent, until int64, round int) string {
 	h := hmac.New(sha256.New, s.key)
 	_, _ = h.Write([]byte(hash(i.ID, i.digest(), strconv.FormatInt(until, 10), strconv.Itoa(round))))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
