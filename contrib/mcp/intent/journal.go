@@ -12,7 +12,8 @@ import (
 // Config configures a [Journal].
 type Config struct {
 	// Account identifies the account at the gateway. A journal may have the intents of
-	// several; a Journal sees only those of its own.
+	// several; a Journal sees only those of its own. With "" it sees all and prepares
+	// none, for an operator.
 	Account string
 
 	Limits Limits
@@ -86,7 +87,7 @@ func (j *Journal) locked(f func() error) error {
 
 func (j *Journal) apply(e *entry) {
 	j.n++
-	if e.Intent.Account != j.config.Account {
+	if j.config.Account != "" && e.Intent.Account != j.config.Account {
 		return
 	}
 	i := e.Intent
@@ -144,6 +145,9 @@ func (j *Journal) find(principal, id string) (*Intent, error) {
 // The error is ErrKeyReused if the purpose belongs to an intent with other params,
 // ErrPurpose if the purpose is invalid.
 func (j *Journal) Prepare(p Proposal) (i *Intent, existing bool, err error) {
+	if j.config.Account == "" {
+		return nil, false, errors.New("intent: Prepare needs a Config.Account")
+	}
 	purpose, err := Purpose(p.For)
 	if err != nil {
 		return nil, false, err

@@ -128,7 +128,7 @@ func invoice(cents int) map[string]any {
 
 var everything = []intent.Kind{intent.Charge, intent.Payout, intent.Refund}
 
-// TestGoldenTools compares the tools with testdata/tools: a description is the
+// TestGoldenTools compares the tools with testdata/tools/money: a description is the
 // specification that a model works by.
 func TestGoldenTools(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestGoldenTools(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, '\n')
-		path := filepath.Join("..", "testdata", "tools", tool.Name+".json")
+		path := filepath.Join("..", "testdata", "tools", "money", tool.Name+".json")
 		if *update {
 			if err := os.WriteFile(path, got, 0o600); err != nil {
 				t.Fatal(err)
