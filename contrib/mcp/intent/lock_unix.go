@@ -12,7 +12,7 @@ import (
 func lock(f *os.File) (unlock func(), err error) {
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX) //nolint:gosec // a file descriptor fits an int
-		if err != syscall.EINTR {                         //nolint:errorlint // a system call returns it unwrapped
+		if err != syscall.EINTR {
 			break
 		}
 	}

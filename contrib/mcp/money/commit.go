@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/internal/refund"
+
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
 const (
@@ -45,6 +46,7 @@ func (p *plane) commit(ctx context.Context, who, id string, canAsk bool, answer 
 		r := show(i)
 		r.failed = true
 		return r, nil
+	default: // may be sent
 	}
 	if !i.Repeat() && !i.Approved {
 		var asked *question
@@ -278,7 +280,7 @@ func (p *plane) look(ctx context.Context, who string, i *intent.Intent, params r
 	if err != nil {
 		r := show(i)
 		r.failed = true
-		r.say("gateway_message", err.Error())
+		r.quote(err.Error())
 		return r, true
 	}
 	if params.goal().Compare(t, i.Before.Refunded, i.Before.Refund) == refund.Applied {
@@ -332,7 +334,7 @@ func (p *plane) finish(who string, i *intent.Intent, o intent.Outcome, made *Res
 	if cause != nil {
 		r.failed = after.State != intent.Done
 		if e, ok := errors.AsType[*gateway.Error](cause); ok {
-			r.say("gateway_message", e.Error())
+			r.quote(e.Error())
 		}
 		if after.State == intent.Prepared || after.State == intent.Refused {
 			state, retryAt := r.State, r.RetryAt

@@ -16,10 +16,11 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
-	"github.com/gateway-go/gateway/contrib/mcp/money"
 	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/mockserver"
+
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
+	"github.com/gateway-go/gateway/contrib/mcp/money"
 )
 
 // The faults of a write. Everything but the first may make an agent pay again.
@@ -163,7 +164,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch fault {
 	case unavailable:
 		return &http.Response{
-			StatusCode: 503, Header: http.Header{"Content-Type": {"application/problem+json"}},
+			StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Content-Type": {"application/problem+json"}},
 			Body: io.NopCloser(strings.NewReader(`{"status":503}`)), Request: r,
 		}, nil
 	case reset:
@@ -387,7 +388,7 @@ func (w *world) check() error {
 // memory returns a folder in which a sync costs nothing, if the system has one.
 func memory(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("/dev/shm", "intent")
+	folder, err := os.MkdirTemp("/dev/shm", "intent") //nolint:usetesting // not in memory everywhere
 	if err != nil {
 		return t.TempDir()
 	}
@@ -399,7 +400,7 @@ func memory(t *testing.T) string {
 type explored struct{ runs, sends int }
 
 // exploreAll runs sequences of steps, at most most of them, until one is wrong.
-func exploreAll(t *testing.T, dialect mockserver.Dialect, refund bool, d defect, depth, most int) (found error, did explored) {
+func exploreAll(t *testing.T, dialect mockserver.Dialect, refund bool, d defect, depth, most int) (did explored, found error) {
 	t.Helper()
 	folder := memory(t)
 	var tree explore.Tree
@@ -408,7 +409,7 @@ func exploreAll(t *testing.T, dialect mockserver.Dialect, refund bool, d defect,
 		for range 1000 {
 			run := tree.Next()
 			if run == nil || tree.Runs() > most {
-				return nil, did
+				return did, nil
 			}
 			w := &world{
 				t: t, run: run, server: server, key: fmt.Sprintf("sk_test_%d", tree.Runs()), defect: d, refund: refund,
@@ -423,7 +424,7 @@ func exploreAll(t *testing.T, dialect mockserver.Dialect, refund bool, d defect,
 			did.sends += w.sends
 			_ = os.Remove(w.path)
 			if err != nil {
-				return fmt.Errorf("%w\n%s", err, strings.Join(w.trace, "\n")), did
+				return did, fmt.Errorf("%w\n%s", err, strings.Join(w.trace, "\n"))
 			}
 		}
 	}
@@ -464,7 +465,7 @@ func TestNoAgentPaysTwice(t *testing.T) {
 	}{{"payouts", mockserver.Document, false}, {"payouts of a live gateway", mockserver.Live, false}, {"refunds", mockserver.Document, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			found, did := exploreAll(t, c.dialect, c.refund, defect{}, depth, 1<<30)
+			did, found := exploreAll(t, c.dialect, c.refund, defect{}, depth, 1<<30)
 			t.Logf("%d sequences of %d steps, %d requests that move money", did.runs, depth, did.sends)
 			if found != nil {
 				t.Error(found)
@@ -492,7 +493,7 @@ func TestTheExplorationFindsDefects(t *testing.T) {
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			found, did := exploreAll(t, mockserver.Document, d.refund, d, 3, 20000)
+			did, found := exploreAll(t, mockserver.Document, d.refund, d, 3, 20000)
 			if found == nil {
 				t.Fatalf("%d sequences don't find the defect", did.runs)
 			}

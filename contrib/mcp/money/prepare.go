@@ -8,9 +8,10 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/internal/refund"
 	"github.com/gateway-go/gateway/internal/spec"
+
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
 // PayoutInput is the input of prepare_payout.
@@ -191,7 +192,7 @@ func (p *plane) ended(ctx context.Context, i *intent.Intent) bool {
 	if i.State != intent.Done || i.Void != "" || i.Kind == intent.Refund {
 		return false
 	}
-	status := ""
+	var status string
 	if i.Kind == intent.Payout {
 		t, err := p.client.Transfers.Get(ctx, i.ResourceID, gateway.MaxAttempts(1))
 		if err != nil || !t.Status.Final() || t.Status == gateway.TransferPaid {

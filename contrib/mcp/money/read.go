@@ -3,9 +3,9 @@ package money
 import (
 	"context"
 
+	"github.com/gateway-go/gateway"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
@@ -170,7 +170,7 @@ func (p *plane) withResource(ctx context.Context, r *Result, i *intent.Intent) *
 		kind = "transfer"
 	}
 	if got := p.get(ctx, GetInput{Type: kind, ID: i.ResourceID}); got.failed {
-		r.say("gateway_message", got.Untrusted["gateway_message"])
+		r.quote(got.Untrusted[gatewayMessage])
 	} else {
 		r.Resource = got.Resource
 	}

@@ -8,8 +8,9 @@ import (
 	"unicode"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/internal/masking"
+
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
 // Result is the output of every tool.
@@ -232,13 +233,16 @@ func (r *Result) fail(err error) *Result {
 		r.Fields = append(r.Fields, Field{"for", strings.TrimPrefix(err.Error(), intent.ErrPurpose.Error()+": ")})
 	}
 	if e, ok := errors.AsType[*gateway.Error](err); ok {
-		r.say("gateway_message", e.Error())
+		r.quote(e.Error())
 	}
 	return r
 }
 
-func (r *Result) say(name, text string) {
-	for key, shown := range untrusted(name, masking.Message(text)) {
+// gatewayMessage is the member of untrusted texts with what the gateway says.
+const gatewayMessage = "gateway_message"
+
+func (r *Result) quote(text string) {
+	for key, shown := range untrusted(gatewayMessage, masking.Message(text)) {
 		if r.Untrusted == nil {
 			r.Untrusted = map[string]string{}
 		}

@@ -16,12 +16,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/legacy"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
-	"github.com/gateway-go/gateway/legacy"
 )
 
 // Config configures a server. Client and Journal are required.

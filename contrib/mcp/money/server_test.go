@@ -5,20 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
-	"github.com/gateway-go/gateway/contrib/mcp/money"
 	"github.com/gateway-go/gateway/legacy"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
+	"github.com/gateway-go/gateway/contrib/mcp/money"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

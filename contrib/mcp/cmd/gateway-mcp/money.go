@@ -20,15 +20,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
-	"github.com/gateway-go/gateway/contrib/mcp/money"
 	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/legacy"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
+	"github.com/gateway-go/gateway/contrib/mcp/money"
 )
 
 func moneyCommands() []command {
@@ -194,12 +194,12 @@ func (f *moneyFlags) serve(ctx context.Context, stdin io.Reader, stdout, stderr 
 	}
 	defer func() { err = errors.Join(err, c.Journal.Close()) }()
 	if f.audit != "" {
-		log, err := os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		file, err := os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return fmt.Errorf("-audit: %w", err)
 		}
-		defer func() { _ = log.Close() }()
-		c.Audit = log
+		defer func() { _ = file.Close() }()
+		c.Audit = file
 	}
 	s, err := money.NewServer(c)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // moneyMock starts a mock gateway and returns the flags and the environment that use it.
@@ -42,7 +41,7 @@ func parseMoney(t *testing.T, environ map[string]string, args ...string) (*money
 }
 
 // payInvoice prepares and commits a payout.
-func payInvoice(t *testing.T, session *mcp.ClientSession) (id string, text string) {
+func payInvoice(t *testing.T, session *mcp.ClientSession) (id, text string) {
 	t.Helper()
 	tool := func(name string, arguments map[string]any) (map[string]any, string) {
 		r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
