@@ -67,9 +67,9 @@ var (
 	ErrState = errors.New("intent: the state of the intent does not allow this")
 	// ErrNotApproved reports that no person has approved the intent.
 	ErrNotApproved = errors.New("intent: no person has approved it")
-	// ErrApproval reports an answer to a question that is not open: it was answered
+	// ErrApproval reports a decision on a question that is not open: it was decided
 	// before, has expired, belongs to something else or was forged.
-	ErrApproval = errors.New("intent: the answer does not belong to an open question")
+	ErrApproval = errors.New("intent: the decision does not belong to an open question")
 	// ErrTerminal reports that only an approval in a terminal counts.
 	ErrTerminal = errors.New("intent: it must be approved in a terminal")
 	// ErrLimit reports that a limit does not allow the amount; see [LimitError].
@@ -210,7 +210,7 @@ type Intent struct {
 	Similar   []string `json:"similar,omitempty"`
 
 	State      State     `json:"state"`
-	Round      int       `json:"round"` // how many questions were answered
+	Round      int       `json:"round"` // how many questions were decided
 	Approved   bool      `json:"approved"`
 	PreparedAt time.Time `json:"prepared_at"`
 

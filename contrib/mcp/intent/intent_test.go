@@ -65,7 +65,7 @@ func prepare(t *testing.T, j *intent.Journal, p intent.Proposal) *intent.Intent 
 
 func approve(t *testing.T, j *intent.Journal, i *intent.Intent) *intent.Intent {
 	t.Helper()
-	i, err := j.Answer("ana", i.ID, i.Round, true, intent.ViaTerminal)
+	i, err := j.Decide("ana", i.ID, i.Round, true, intent.ViaTerminal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +106,9 @@ func TestTheSamePurposeIsOneIntent(t *testing.T) {
 	if len(similar.Similar) != 1 || similar.Similar[0] != first.ID {
 		t.Errorf("similar is %v, want %s", similar.Similar, first.ID)
 	}
-	_, err = j.Answer("ana", similar.ID, 0, true, intent.ViaClient)
+	_, err = j.Decide("ana", similar.ID, 0, true, intent.ViaClient)
 	wantErr(t, "a similar intent approved through the client", err, intent.ErrTerminal)
-	_, err = j.Answer("ana", first.ID, 0, true, intent.ViaClient)
+	_, err = j.Decide("ana", first.ID, 0, true, intent.ViaClient)
 	wantErr(t, "an approval through the client below the amount", err, nil)
 }
 
@@ -146,11 +146,15 @@ func TestAnAnswerCountsOnce(t *testing.T) {
 	_, err = sealer.Open(state, i, c.now.Add(intent.QuestionLifetime+time.Second))
 	wantErr(t, "an old question", err, intent.ErrApproval)
 
-	if _, err := j.Answer("ana", i.ID, 0, false, intent.ViaClient); err != nil {
+	lost, _, _ := start(t)
+	_, err = sealer.Open(state, prepare(t, lost, payout("invoice 17", 500)), c.now)
+	wantErr(t, "a question of a journal that was lost", err, intent.ErrApproval)
+
+	if _, err := j.Decide("ana", i.ID, 0, false, intent.ViaClient); err != nil {
 		t.Fatal(err)
 	}
-	_, err = j.Answer("ana", i.ID, 0, true, intent.ViaClient)
-	wantErr(t, "a declined question answered again", err, intent.ErrApproval)
+	_, err = j.Decide("ana", i.ID, 0, true, intent.ViaClient)
+	wantErr(t, "a declined question decided again", err, intent.ErrApproval)
 	_, err = j.Begin("ana", i.ID, nil, 0)
 	wantErr(t, "begin", err, intent.ErrNotApproved)
 }
@@ -198,7 +202,7 @@ func TestStatesOfAPayout(t *testing.T) {
 		t.Errorf("after a transfer that failed: attempt %d, reference %s", next.Attempt, next.Reference)
 	}
 	c.now = c.now.Add(intent.Lifetime)
-	_, err = j.Answer("ana", next.ID, 0, true, intent.ViaTerminal)
+	_, err = j.Decide("ana", next.ID, 0, true, intent.ViaTerminal)
 	wantErr(t, "approve an expired intent", err, intent.ErrState)
 	if again := prepare(t, j, payout("invoice 17", 700)); again.ID == next.ID || again.Reference != next.Reference {
 		t.Errorf("after an expired intent: %s with %s, want the reference %s", again.ID, again.Reference, next.Reference)

@@ -1,6 +1,8 @@
 package intent
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +20,7 @@ type Config struct {
 
 	Limits Limits
 
-	// ClientBelow is the amount in cents below which an answer that came through the
+	// ClientBelow is the amount in cents below which a decision that came through the
 	// client counts as an approval. 0 means never. Others need a terminal.
 	ClientBelow int64
 
@@ -174,11 +176,23 @@ func (j *Journal) Prepare(p Proposal) (i *Intent, existing bool, err error) {
 			Reference: Reference(p.Kind, j.config.Account, purpose, attempt),
 			Similar:   j.similar(&p, purpose, now),
 		}
-		next.ID = "int_" + hash(next.Reference, strconv.Itoa(len(j.order)))[:20]
+		if next.ID, err = newID(); err != nil {
+			return err
+		}
 		i, err = j.store(next, "prepared")
 		return err
 	})
 	return i, existing, err
+}
+
+// newID returns a random id. Questions are sealed with it, so one of a journal that was
+// lost can't be decided in the next.
+func newID() (string, error) {
+	random := make([]byte, 10)
+	if _, err := rand.Read(random); err != nil {
+		return "", fmt.Errorf("intent: can't generate an id: %w", err)
+	}
+	return "int_" + hex.EncodeToString(random), nil
 }
 
 func same(a, b *Proposal) bool {
@@ -233,22 +247,22 @@ func (j *Journal) List(principal string) (all []*Intent, err error) {
 	return all, err
 }
 
-// Via is how a person answered.
+// Via is how a person decided.
 type Via string
 
-// The ways to answer.
+// The ways to decide.
 const (
 	ViaClient   Via = "client"
 	ViaTerminal Via = "terminal"
 )
 
-// Answer records a person's answer to the question of a round. Each answer ends its round,
-// also a decline, so an answer can't be used twice.
+// Decide records a person's decision on the question of a round. Each decision ends its round,
+// also a decline, so a decision can't be used twice.
 //
 // The error is ErrApproval if the round is not the current one, ErrTerminal if an
 // approval through the client does not count for this intent, ErrState if the intent was
 // sent, canceled or has expired.
-func (j *Journal) Answer(principal, id string, round int, accept bool, via Via) (i *Intent, err error) {
+func (j *Journal) Decide(principal, id string, round int, accept bool, via Via) (i *Intent, err error) {
 	err = j.locked(func() error {
 		if i, err = j.find(principal, id); err != nil {
 			return err
@@ -478,7 +492,7 @@ func (j *Journal) Cancel(principal, id string) (i *Intent, err error) {
 			return fmt.Errorf("%w: it is %s", ErrState, i.State)
 		}
 		i.State, i.Approved = Canceled, false
-		i.Round++ // an open question can no longer be answered
+		i.Round++ // an open question can no longer be decided
 		i, err = j.store(i, "canceled")
 		return err
 	})

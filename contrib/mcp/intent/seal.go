@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// QuestionLifetime is how long a question may be answered.
+// QuestionLifetime is how long a question may be decided.
 const QuestionLifetime = 5 * time.Minute
 
 // Sealer protects the state of an open question on its way through a client, which may
-// change it. All processes that may get the answer need the same key.
+// change it. All processes that may get the decision need the same key.
 type Sealer struct{ key []byte }
 
 // NewSealer returns a Sealer with a secret key of at least 32 bytes.
@@ -33,7 +33,7 @@ func (s *Sealer) Seal(i *Intent, now time.Time) string {
 
 // Open returns the round of the question that state belongs to. The error is
 // ErrApproval unless state was sealed for exactly this intent and has not expired.
-// [Journal.Answer] checks that the round is still open.
+// [Journal.Decide] checks that the round is still open.
 func (s *Sealer) Open(state string, i *Intent, now time.Time) (round int, err error) {
 	parts := strings.Split(state, ".")
 	if len(parts) != 3 {

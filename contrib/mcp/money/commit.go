@@ -23,7 +23,7 @@ const (
 	oldest = 30 * 24 * time.Hour
 )
 
-// reply is the answer to a question, as the client returns it.
+// reply is the decision on a question, as the client returns it.
 type reply struct {
 	state  string
 	accept bool
@@ -88,14 +88,14 @@ func (p *plane) approve(who string, i *intent.Intent, canAsk bool, answer *reply
 	if err != nil {
 		return nil, nil, err
 	}
-	i, err = p.answer(who, i.ID, round, answer.accept, intent.ViaClient)
+	i, err = p.decide(who, i.ID, round, answer.accept, intent.ViaClient)
 	if err == nil && !i.Approved {
 		err = errDeclined
 	}
 	return i, nil, err
 }
 
-// errDeclined is the answer no.
+// errDeclined is the decision no.
 var errDeclined = fmt.Errorf("%w: the person declined", intent.ErrApproval)
 
 // Question returns what a person is asked, from validated values only: one line, in

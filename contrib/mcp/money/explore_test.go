@@ -38,7 +38,7 @@ const (
 // The steps of an agent that does everything it should not.
 const (
 	commit  = iota
-	replay  // the last question is answered again, with yes
+	replay  // the last question is decided again, with yes
 	prepare // the same again
 	edit    // the same purpose with another amount
 	invent  // another purpose for the same
@@ -252,7 +252,7 @@ func (w *world) prepare(purpose string, cents int64) {
 	}
 }
 
-// commit commits an intent. The person answers the question as the run chooses.
+// commit commits an intent. The person decides as the run chooses.
 func (w *world) commit(id string) {
 	r, asked, text, state := w.planes[w.current].Commit(w.t.Context(), id, true, "", false, false)
 	if !asked {
@@ -279,8 +279,8 @@ func (w *world) accept(text string) {
 	}
 }
 
-// answer answers yes although the person was not asked.
-func (w *world) answer(id string) {
+// confirm says yes although the person was not asked.
+func (w *world) confirm(id string) {
 	if w.state == "" {
 		return
 	}
@@ -295,7 +295,7 @@ func (w *world) step(step int) {
 	case commit:
 		w.commit(last)
 	case replay:
-		w.answer(w.asked)
+		w.confirm(w.asked)
 	case prepare:
 		w.prepare("invoice 17", amount)
 	case edit:
@@ -303,7 +303,7 @@ func (w *world) step(step int) {
 	case invent:
 		w.prepare("invoice-17-retry", amount)
 	case forge:
-		w.answer(last)
+		w.confirm(last)
 	case restart:
 		w.start()
 	case other:
@@ -338,6 +338,7 @@ func (w *world) play(depth int) error {
 	w.arrive()
 	// A host that follows do_next to the end.
 	for range 5 {
+		w.arrive() // before the gateway's time to apply a request has passed
 		w.shift += 3 * time.Minute
 		for _, id := range w.intents {
 			w.crashed(func() {
@@ -376,7 +377,7 @@ func (w *world) check() error {
 		}[t.ExternalRef]
 		question := fmt.Sprintf("Pay %s to the Pix key EMAIL ana@example.com for %q?", gateway.FormatAmount(t.Amount, gateway.BRL), purpose)
 		if !w.accepted[question] {
-			return fmt.Errorf("%d cents were paid with the reference %s, and nobody accepted it", t.Amount, t.ExternalRef)
+			return fmt.Errorf("%d cents were paid with the reference %s, and no one accepted it", t.Amount, t.ExternalRef)
 		}
 		if sum[purpose]++; sum[purpose] > 1 {
 			return fmt.Errorf("%s was paid twice", purpose)
@@ -451,7 +452,7 @@ func (w *world) pay() {
 }
 
 // TestNoAgentPaysTwice runs every sequence of steps of an agent, with every fault and both
-// answers of the person.
+// decisions of the person.
 func TestNoAgentPaysTwice(t *testing.T) {
 	t.Parallel()
 	depth := 2

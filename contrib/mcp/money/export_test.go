@@ -35,14 +35,14 @@ func (t *Plane) Refund(ctx context.Context, in RefundInput) *Result {
 	return t.p.prepareRefund(ctx, local, in)
 }
 
-// DropRounds makes an answer count for the current round, whichever it was given for.
+// DropRounds makes a decision count for the current round, whichever it was given for.
 func (t *Plane) DropRounds() {
-	t.p.answer = func(who, id string, _ int, accept bool, via intent.Via) (*intent.Intent, error) {
+	t.p.decide = func(who, id string, _ int, accept bool, via intent.Via) (*intent.Intent, error) {
 		i, err := t.p.journal.Get(who, id)
 		if err != nil {
 			return nil, err
 		}
-		return t.p.journal.Answer(who, id, i.Round, accept, via)
+		return t.p.journal.Decide(who, id, i.Round, accept, via)
 	}
 }
 

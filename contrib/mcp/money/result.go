@@ -216,7 +216,7 @@ func outlookNamed(name string) outlook {
 	return outlook{name: name, docs: readme}
 }
 
-// fail adds an error to a result. What the gateway says is somebody else's text.
+// fail adds an error to a result. What the gateway says is another person's text.
 func (r *Result) fail(err error) *Result {
 	o := outlookOf(err)
 	r.failed = true

@@ -45,8 +45,8 @@ type plane struct {
 	sealer  *intent.Sealer
 	now     func() time.Time
 
-	// answer is Journal.Answer.
-	answer func(who, id string, round int, accept bool, via intent.Via) (*intent.Intent, error)
+	// decide is Journal.Decide.
+	decide func(who, id string, round int, accept bool, via intent.Via) (*intent.Intent, error)
 
 	mu    sync.Mutex
 	audit io.Writer
@@ -59,7 +59,7 @@ func newPlane(c *Config) (*plane, error) {
 	if c.Sealer == nil {
 		return nil, errors.New("money: Config.Sealer is required: see intent.NewSealer")
 	}
-	p := &plane{client: c.Client, balance: c.Balance, journal: c.Journal, sealer: c.Sealer, now: c.Now, audit: c.Audit, answer: c.Journal.Answer}
+	p := &plane{client: c.Client, balance: c.Balance, journal: c.Journal, sealer: c.Sealer, now: c.Now, audit: c.Audit, decide: c.Journal.Decide}
 	if p.now == nil {
 		p.now = time.Now
 	}

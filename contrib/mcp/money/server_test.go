@@ -34,8 +34,8 @@ type host struct {
 	asked   []string
 }
 
-// answers is how the person answers; nil means that the client can't ask.
-type answers func(text string) *mcp.ElicitResult
+// decisions is how the person decides; nil means that the client can't ask.
+type decisions func(text string) *mcp.ElicitResult
 
 func yes(string) *mcp.ElicitResult {
 	return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}
@@ -43,7 +43,7 @@ func yes(string) *mcp.ElicitResult {
 
 func no(string) *mcp.ElicitResult { return &mcp.ElicitResult{Action: "decline"} }
 
-func connect(t *testing.T, answer answers, version string, allow ...intent.Kind) *host {
+func connect(t *testing.T, decide decisions, version string, allow ...intent.Kind) *host {
 	t.Helper()
 	h := &host{t: t, server: mockserver.Run(t, mockserver.WithOpeningBalance(1e9)), path: filepath.Join(t.TempDir(), "journal"), audit: new(bytes.Buffer)}
 	h.client = h.server.Client(gateway.WithAccount("shop"))
@@ -72,10 +72,10 @@ func connect(t *testing.T, answer answers, version string, allow ...intent.Kind)
 		t.Fatal(err)
 	}
 	options := &mcp.ClientOptions{}
-	if answer != nil {
+	if decide != nil {
 		options.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			h.asked = append(h.asked, r.Params.Message)
-			return answer(r.Params.Message), nil
+			return decide(r.Params.Message), nil
 		}
 	}
 	near, far := mcp.NewInMemoryTransports()
@@ -185,7 +185,7 @@ func TestHosts(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		for name, c := range map[string]struct {
-			answer   answers
+			decide   decisions
 			cents    int
 			state    string
 			sentinel string
@@ -201,7 +201,7 @@ func TestHosts(t *testing.T) {
 		} {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				h := connect(t, c.answer, version, everything...)
+				h := connect(t, c.decide, version, everything...)
 				prepared, _, _ := h.call("prepare_payout", invoice(c.cents))
 				if prepared.State != "prepared" || h.paid() != 0 {
 					t.Fatalf("prepared: %+v", prepared)
@@ -233,7 +233,7 @@ func TestAnApprovalInATerminal(t *testing.T) {
 	if r, _, _ := h.call("commit_intent", map[string]any{"intent": prepared.Intent}); !strings.Contains(r.DoNext, "gateway-mcp approve") {
 		t.Errorf("do_next is %q", r.DoNext)
 	}
-	if _, err := h.journal.Answer("", prepared.Intent, 0, true, intent.ViaTerminal); err != nil {
+	if _, err := h.journal.Decide("", prepared.Intent, 0, true, intent.ViaTerminal); err != nil {
 		t.Fatal(err)
 	}
 	if r, raw, _ := h.call("commit_intent", map[string]any{"intent": prepared.Intent}); r.State != "done" || h.paid() != 1 {
@@ -344,7 +344,7 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 		w.prepare("invoice 17", amount)
 		_, _, text, _ := w.planes[0].Commit(t.Context(), w.intents[0], true, "", false, false)
 		w.accept(text)
-		if _, err := w.open[0].Answer("", w.intents[0], 0, true, intent.ViaTerminal); err != nil {
+		if _, err := w.open[0].Decide("", w.intents[0], 0, true, intent.ViaTerminal); err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range w.open {
@@ -487,7 +487,7 @@ func outside(t *testing.T, tool, path string, v any) (under int) {
 		switch {
 		case !strings.Contains(v, "IGNORE ALL"):
 		case !strings.Contains(path, ".untrusted."):
-			t.Errorf("%s: %s has somebody else's text: %q", tool, path, v)
+			t.Errorf("%s: %s has another person's text: %q", tool, path, v)
 		case len([]rune(v)) > 200:
 			t.Errorf("%s: %s has %d characters", tool, path, len([]rune(v)))
 		default:

@@ -68,10 +68,10 @@ func askInTerminal(tty io.ReadWriter, j *intent.Journal, i *intent.Intent) error
 	_, _ = fmt.Fprint(tty, "Type yes to approve it, anything else to decline: ")
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("no answer: %w", err)
+		return fmt.Errorf("no decision: %w", err)
 	}
 	yes := strings.TrimSpace(line) == "yes"
-	if _, err := j.Answer("", i.ID, i.Round, yes, intent.ViaTerminal); err != nil {
+	if _, err := j.Decide("", i.ID, i.Round, yes, intent.ViaTerminal); err != nil {
 		return err
 	}
 	if !yes {

@@ -72,7 +72,7 @@ func (f *moneyFlags) parse(args []string, out io.Writer) error {
 	s.StringVar(&f.profile, "profile", "", "`file` with the report of gatewayprobe for this gateway: the server does not start if references are not unique there")
 	s.Func("allow", "`KINDS` that may be prepared: payout, refund and charge, with commas between; default none", f.addKinds)
 	s.Func("limit", "`KIND=CENTS/day,CENTS/each` of an allowed kind, KIND:CURRENCY if it is not BRL; repeat it for each kind", f.limits.Set)
-	s.StringVar(&f.approve, "approve", "terminal", "`terminal|client`: where approvals count. A host may answer for the user, so client is your decision")
+	s.StringVar(&f.approve, "approve", "terminal", "`terminal|client`: where approvals count. A host may decide for the user, so client is your choice")
 	s.Int64Var(&f.clientBelow, "approve-client-below", 0, "amounts below these `cents` may be approved in the client")
 	s.StringVar(&f.http, "http", "", "serve MCP over HTTP on this `address` instead of standard input and output")
 	s.StringVar(&f.tlsCert, "tls-cert", "", "`file` with the certificate for -http; required unless the address is loopback")

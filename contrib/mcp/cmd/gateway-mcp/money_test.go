@@ -92,9 +92,9 @@ func TestMoneyOverStandardIOWithAnApprovalInATerminal(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "in a terminal") {
 		t.Errorf("without a terminal: %v", err)
 	}
-	for answer, want := range map[string]string{"y\n": "declined", "": "no answer"} {
-		if err := approve(command, answering(answer, nil)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the answer %q: %v", answer, err)
+	for decision, want := range map[string]string{"y\n": "declined", "": "no decision"} {
+		if err := approve(command, answering(decision, nil)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the decision %q: %v", decision, err)
 		}
 	}
 	shown := new(fakeTerminal)
