@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/refund"
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
@@ -203,13 +204,7 @@ func (r Refund) begin(ctx context.Context, s *session) (snapshot, any, error) {
 	}
 	before := snapshot{
 		Status: string(t.Status), PaidAmount: t.PaidAmount, RefundedAmount: t.RefundedAmount,
-		Refund: r.Amount, Full: r.Full,
-	}
-	switch {
-	case r.Full:
-		before.Refund = t.PaidAmount - t.RefundedAmount
-	case r.UpTo > 0:
-		before.Refund = r.UpTo - t.RefundedAmount
+		Refund: r.goal().Missing(t), Full: r.Full,
 	}
 	if before.Refund <= 0 && t.RefundedAmount > 0 {
 		return before, before.refund(t, 0), nil
@@ -231,25 +226,23 @@ func (r Refund) send(ctx context.Context, s *session, before *snapshot) (any, er
 	return s.client.Transactions.Refund(ctx, r.TransactionID, params, s.options...)
 }
 
-// look compares refunded_amount with its earlier value. It never decreases, so
-// a value below the target proves that the refund was not applied, even if
-// others refunded too. A value above it may include this refund or not.
+func (r Refund) goal() refund.Goal { return refund.Goal{Amount: r.Amount, UpTo: r.UpTo, Full: r.Full} }
+
 func (r Refund) look(ctx context.Context, s *session, before *snapshot) (verdict, error) {
 	t, err := r.fresh(ctx, s, max(s.refunded, before.RefundedAmount))
 	if err != nil {
 		return verdict{}, err
 	}
-	target := before.RefundedAmount + before.Refund
-	switch {
-	case r.Full && t.Status != gateway.TransactionRefunded && (t.PaidAmount == 0 || t.RefundedAmount < t.PaidAmount),
-		!r.Full && t.RefundedAmount < target:
+	switch r.goal().Compare(t, before.RefundedAmount, before.Refund) {
+	case refund.NotApplied:
 		return verdict{finding: notApplied}, nil
-	case t.RefundedAmount > target && r.Amount > 0:
+	case refund.Unclear:
 		return verdict{finding: unclear, why: fmt.Sprintf(
 			"refunded_amount was %d before this refund of %d was sent, and is %d now: someone else refunded too, so it is unclear whether this refund was applied",
 			before.RefundedAmount, before.Refund, t.RefundedAmount)}, nil
+	default:
+		return verdict{finding: applied, result: before.refund(t, r.moved(t, before))}, nil
 	}
-	return verdict{finding: applied, result: before.refund(t, r.moved(t, before))}, nil
 }
 
 // moved returns the cents that this refund moved. A full one moved everything that was
