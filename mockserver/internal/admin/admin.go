@@ -2,7 +2,7 @@
 // any language control the gateway.
 //
 // To add a call, add a [Shape] next to similar ones, a handler that returns the
-// value of {"data": …}, and an example in docs/mockgateway.md.
+// value of {"data": …}, and a row in docs/mockgateway.md.
 package admin
 
 import (
