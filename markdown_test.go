@@ -144,14 +144,14 @@ func TestCommandsInTheGuidesNameDirectoriesThatExist(t *testing.T) {
 	}
 }
 
-// CI runs the first command in the README. The tests of mockgateway start the second.
+// CI runs the two commands in the README. The tests of mockgateway start the third.
 func TestReadmeCommandsAreChecked(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	script, err := os.ReadFile(".ci/run")
 	require.NoError(t, err)
-	for _, command := range []string{"go run ./examples/quickstart", "go run ./mockserver/cmd/mockgateway"} {
+	for _, command := range []string{"go run ./examples/quickstart", "go test ./...", "`go run ./mockserver/cmd/mockgateway"} {
 		assert.Contains(t, string(readme), "\n"+command)
 	}
 	assert.Contains(t, string(script), "part_test() { go test ./...; }")
