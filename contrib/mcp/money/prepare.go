@@ -131,9 +131,11 @@ func (p *plane) prepareRefund(ctx context.Context, who string, in RefundInput) *
 			Field: "up_to", Message: fmt.Sprintf("must be at most what was paid: %d cents", t.PaidAmount),
 		}}})
 	}
+	// The gateway's spelling of the id: two refunds of one transaction must know each other,
+	// and ids ignore case.
 	return p.prepare(ctx, intent.Proposal{
-		Kind: intent.Refund, Principal: who, For: in.For, Payee: in.TransactionID, Amount: amount, Currency: string(t.Currency),
-	}, refundParams{TransactionID: in.TransactionID, UpTo: in.UpTo, Full: in.Full})
+		Kind: intent.Refund, Principal: who, For: in.For, Payee: t.ID, Amount: amount, Currency: string(t.Currency),
+	}, refundParams{TransactionID: t.ID, UpTo: in.UpTo, Full: in.Full})
 }
 
 // prepare records a proposal. If its purpose was paid with something that ended

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -392,6 +393,28 @@ const (
 
 // TestTextsOfOthersAreData plants an instruction and secrets in every text of a
 // transaction and a transfer, and looks where the tools show them.
+// Two refunds of a transaction know each other, however the agent spells its id.
+func TestASecondRefundIsSimilarInEverySpellingOfTheID(t *testing.T) {
+	t.Parallel()
+	h := connect(t, yes, "", everything...)
+	tx, err := h.client.Transactions.Create(t.Context(), gateway.TransactionParams{
+		ExternalRef: "order-1", Amount: 5000, Method: gateway.Pix,
+		Buyer:    gateway.BuyerParams{Name: "Ana Lima", Email: email, Document: &gateway.Document{Type: gateway.CPF, Number: document}},
+		Products: []gateway.Product{{Name: "Mug", Price: 5000}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.server.Transactions.Pay(tx.ID); err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := h.call("prepare_refund", map[string]any{"for": "return 1", "transaction_id": strings.ToUpper(tx.ID), "up_to": 100})
+	second, _, _ := h.call("prepare_refund", map[string]any{"for": "return 2", "transaction_id": strings.ToLower(tx.ID), "up_to": 100})
+	if first.Intent == "" || !slices.Equal(second.Similar, []string{first.Intent}) {
+		t.Errorf("first %+v, second %+v", first, second)
+	}
+}
+
 func TestTextsOfOthersAreData(t *testing.T) {
 	t.Parallel()
 	h := connect(t, yes, "", everything...)
