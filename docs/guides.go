@@ -4,7 +4,7 @@ import "embed"
 
 // A variable of its own: the linker leaves it out of programs that don't call Guides.
 //
-//go:embed *.md
+//go:embed *.md skills/gateway-go/SKILL.md
 var guides embed.FS
 
 // Guides returns all pages of the documentation.

@@ -30,7 +30,7 @@ func pages() []page {
 		return page{Scheme + "openapi/" + name, title, "application/json", func() (string, error) { return string(read()), nil }}
 	}
 	return []page{
-		guide("agents", "Rules for coding agents", "agents.md"),
+		guide("agents", "Rules for coding agents", "skills/gateway-go/SKILL.md"),
 		guide("errors", "Errors: what happened, what to do", "errors.md"),
 		guide("states", "States, transitions and webhooks", "states.md"),
 		guide("assumptions", "What this project assumes where the interface is silent", "assumptions.md"),
