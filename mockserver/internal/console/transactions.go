@@ -118,12 +118,14 @@ func (rq *request) transactionFacts(t *engine.Transaction) []fact {
 		{Label: "Reference", Cell: cell{t.ExternalRef, "text"}},
 		{Label: "Buyer", Cell: cell{t.Buyer.Name, "text"}},
 		{Label: "E-mail", Cell: cell{t.Buyer.Email, "text"}},
-		{Label: "Installments", Cell: cell{strconv.Itoa(t.Installments), ""}},
 		{Label: "notify_url", Cell: cell{t.NotifyURL, "text"}},
 		timeFact("Created", t.CreatedAt), timeFact("Paid at", t.PaidAt), timeFact("Updated", t.UpdatedAt),
 	}
 	if t.SettledAmount != 0 {
 		list = append(list, amount("Reported amount", t.SettledAmount))
+	}
+	if t.Installments > 0 {
+		list = append(list, fact{Label: "Installments", Cell: cell{strconv.Itoa(t.Installments), ""}})
 	}
 	if t.Card != nil {
 		list = append(list, fact{Label: "Card", Cell: cell{"···· " + t.Card.Last4, ""}})
