@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -233,6 +234,16 @@ type Cause struct {
 
 const maxDeliveries = 20
 
+// deliveries lists the deliveries that a query selects.
+func (p *Plane) deliveries(ctx context.Context, query url.Values) (list []delivery, err error) {
+	// An attempt that is under way ends first, unless the receiver is slow.
+	err = p.mock.control(ctx, http.MethodPost, "deliveries/wait?timeout=2s&"+query.Encode(), nil, &list)
+	if failed, ok := errors.AsType[*ToolError](err); ok && failed.Code == "STILL_DELIVERING" {
+		err = p.mock.control(ctx, http.MethodGet, "deliveries?"+query.Encode(), nil, &list)
+	}
+	return list, err
+}
+
 func (p *Plane) whyWebhook(ctx context.Context, in whyInput) (out whyResult, err error) {
 	if in.ResourceID == "" && in.EventID == "" && in.Kind == "" {
 		return out, mistake("name at least one of resource_id, event_id and kind")
@@ -255,8 +266,8 @@ func (p *Plane) whyWebhook(ctx context.Context, in whyInput) (out whyResult, err
 		query.Set("resource_id", s.ID)
 		out.Resource, silent = s.Resource+" "+s.Status, s.silent()
 	}
-	var list []delivery
-	if err := p.mock.control(ctx, http.MethodGet, "deliveries?"+query.Encode(), nil, &list); err != nil {
+	list, err := p.deliveries(ctx, query)
+	if err != nil {
 		return out, err
 	}
 	if err := p.mock.control(ctx, http.MethodGet, "endpoints", nil, &out.Endpoints); err != nil {
