@@ -346,11 +346,11 @@ func TestAProcessMayDieAnywhere(t *testing.T) {
 	}
 }
 
-// sampled selects a third of the points.
+// sampled selects a sixth of the points.
 func sampled(point string) bool {
 	h := fnv.New32()
 	_, _ = h.Write([]byte(os.Getenv("SAMPLE") + point))
-	return h.Sum32()%3 == 0
+	return h.Sum32()%6 == 0
 }
 
 // An effect outside the transaction of its callback happens twice if the process dies
