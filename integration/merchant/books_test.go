@@ -303,6 +303,13 @@ func TestAMonthIsExported(t *testing.T) {
 		assert.Contains(w, journal, "    assets:gateway:shop  BRL -0.75\n    expenses:adjustments  BRL 0.75\n\n")
 		assert.Equal(w, len(lines)-1, strings.Count(journal, "assets:gateway:shop"))
 
+		w.sold("=1+1", 100)
+		w.sold("@x", 100)
+		formulas := export(merchant.CSV)
+		assert.Contains(w, formulas, ",'=1+1,")
+		assert.Contains(w, formulas, ",'@x,")
+		assert.NotRegexp(w, `(?m)(^|,)[=@+]`, formulas)
+
 		require.ErrorIs(w, w.m.Export(w.Context(), io.Discard, "other", month, merchant.CSV), merchant.ErrAccount)
 		require.ErrorIs(w, w.m.Export(w.Context(), io.Discard, "", "11", merchant.CSV), gateway.ErrValidation)
 		require.ErrorIs(w, w.m.Export(w.Context(), io.Discard, "", month, "xlsx"), gateway.ErrValidation)
