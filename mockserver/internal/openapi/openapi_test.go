@@ -61,7 +61,9 @@ func TestEveryControlParameterIsDescribed(t *testing.T) {
 		Paths map[string]map[string]struct {
 			Summary    string `json:"summary"`
 			Parameters []struct {
-				Name, In, Description string
+				Name        string `json:"name"`
+				In          string `json:"in"`
+				Description string `json:"description"`
 			} `json:"parameters"`
 		} `json:"paths"`
 	}
