@@ -17,7 +17,7 @@ func (p *Plane) eventRoutes() []Shape {
 	}}
 }
 
-// events streams events: with a credential, only those of its account. HEAD answers with
+// events streams events: with a credential, only those of its account. HEAD returns
 // the id of the latest one, by which a reader of the stream knows that it has read
 // everything that happened before.
 func (p *Plane) events(c *call) (any, error) {
