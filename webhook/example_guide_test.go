@@ -22,40 +22,70 @@ import (
 
 // A receiver for a registered endpoint, whose deliveries are signed.
 func Example() {
-	secret := gateway.NewSecret("whsec_from_the_environment")
-	orders := map[string]gateway.TransactionParams{"order-1001": {Amount: 1990}} // stored before they were charged
+	gw, err := mockserver.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer gw.Close() //nolint:errcheck // nothing listens
+	client, secret := gw.Client(), gw.Secret()
+	orders := map[string]gateway.TransactionParams{} // stored before they are charged
 
 	rx, err := webhook.New(webhook.Config{
-		Keys: []webhook.SigningKey{{Key: secret}},
+		Keys: []webhook.SigningKey{{Key: secret}}, // gateway.NewSecret(os.Getenv("GATEWAY_WEBHOOK_SECRET"))
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	webhook.OnTransaction(rx, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
+	webhook.OnTransaction(rx, webhook.TransactionPaid, func(ctx context.Context, e *webhook.TransactionEvent) error {
 		order, stored := orders[e.CorrelationID]
-		switch {
-		case !stored: // not yet: after an error the event is retried
+		if !stored { // not yet: after an error the event is retried
 			return fmt.Errorf("no order %q", e.CorrelationID)
-		case !e.Data.AmountIs(order.Amount) || e.Data.Currency != gateway.BRL:
-			return webhook.Permanent(fmt.Errorf("order %q was paid with another amount", e.CorrelationID))
 		}
-		fmt.Println("ship", e.CorrelationID, "for", gateway.FormatAmount(e.Data.Charged(), e.Data.Currency))
+		tx, err := client.Transactions.Get(ctx, e.ResourceID) // the event may be late
+		switch {
+		case err != nil:
+			return err
+		case !tx.AmountIs(order.Amount) || tx.Currency != gateway.BRL:
+			return webhook.Permanent(fmt.Errorf("order %q was paid with another amount", e.CorrelationID))
+		case !tx.Settled(): // refunded since
+			return nil
+		}
+		fmt.Println("ship", e.CorrelationID, "for", gateway.FormatAmount(tx.Charged(), tx.Currency))
 		return nil
 	})
+	webhook.Ignore(rx, webhook.TransactionCreated, webhook.TransactionPending) // other kinds without a handler are logged
 	mux := http.NewServeMux()
 	mux.Handle("POST /webhooks/gateway", rx)
 
-	// The gateway's part:
-	paid := webhooktest.Event{Kind: webhook.TransactionPaid, ResourceID: "1001"}.Body()
-	response := deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
-	fmt.Println(response.Status, response.Outcome)
-	response = deliver(rx, webhooktest.Sign(secret, time.Now(), paid), paid)
-	fmt.Println(response.Status, response.Outcome)
-	// Output:
-	// ship order-1001 for BRL 19.90
-	// 200 handled
-	// 200 duplicate
+	// The gateway's part: one event arrives twice, another one after its payment was refunded.
+	gw.Webhooks.Send(rx)
+	pay := func(ref string) (*gateway.Transaction, error) {
+		orders[ref] = gateway.TransactionParams{
+			ExternalRef: ref, Amount: 1990, Method: gateway.Pix, Products: []gateway.Product{{Name: "Tea", Price: 1990}},
+			Buyer: gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com"},
+		}
+		tx, err := client.Transactions.Create(context.Background(), orders[ref])
+		if err != nil {
+			return nil, err
+		}
+		return tx, gw.Transactions.Pay(tx.ID)
+	}
+	twice := gw.Webhooks.Duplicate(string(webhook.TransactionPaid))
+	_, first := pay("order-1001")
+	sent := gw.Wait(context.Background())
+	gw.Webhooks.Hold()
+	tx, second := pay("order-1002")
+	if err := errors.Join(twice, first, sent, second); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = client.Transactions.Refund(context.Background(), tx.ID, gateway.RefundParams{Full: true})
+	if err := errors.Join(err, gw.Webhooks.Release(), gw.Wait(context.Background())); err != nil {
+		fmt.Println(err)
+	}
+	// Output: ship order-1001 for BRL 19.90
 }
 
 // One URL for a registered endpoint and for the notify_url of a transaction,

@@ -32,11 +32,17 @@ func main() {
 	// In production, add a sqlstore.Store and write the effect with sqlstore.HandleTx: exactly once, also across crashes.
 	receiver, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: mock.Secret()}}})
 	check(err)
-	webhook.OnTransaction(receiver, webhook.TransactionPaid, func(_ context.Context, e *webhook.TransactionEvent) error {
-		if e.CorrelationID != order.ExternalRef || !e.Data.AmountIs(order.Amount) || e.Data.Currency != gateway.BRL {
+	webhook.OnTransaction(receiver, webhook.TransactionPaid, func(ctx context.Context, e *webhook.TransactionEvent) error {
+		tx, err := client.Transactions.Get(ctx, e.ResourceID) // the event may be older than a refund
+		if err != nil {
+			return err // the event is retried
+		}
+		if tx.ExternalRef != order.ExternalRef || !tx.AmountIs(order.Amount) || tx.Currency != gateway.BRL {
 			return webhook.Permanent(errors.New("not this order, or not its amount"))
 		}
-		fmt.Println("ship", e.CorrelationID)
+		if tx.Settled() {
+			fmt.Println("ship", tx.ExternalRef)
+		}
 		return nil
 	})
 	webhook.Ignore(receiver, webhook.TransactionCreated, webhook.TransactionPending, webhook.TransactionRefunded)

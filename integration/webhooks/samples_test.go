@@ -40,7 +40,8 @@ func sample(ctx context.Context, db *sql.DB) (*webhook.Receiver, error) {
 	}
 	webhook.OnTransaction(rx, webhook.TransactionPaid,
 		sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.TransactionEvent) error {
-			res, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2 AND currency = $3`,
+			res, err := tx.ExecContext(ctx, `UPDATE orders SET state = CASE state WHEN 'new' THEN 'paid' ELSE state END
+				WHERE ref = $1 AND amount = $2 AND currency = $3`,
 				e.CorrelationID, e.Data.Charged(), string(e.Data.Currency))
 			return changedOne(res, err)
 		}))

@@ -56,7 +56,8 @@ func run(ctx context.Context, pool *pgxpool.Pool, secret gateway.Secret) error {
 
 // markPaid runs in the transaction that completes the event and its River job.
 func markPaid(ctx context.Context, tx pgx.Tx, e *webhook.TransactionEvent) error {
-	changed, err := tx.Exec(ctx, `UPDATE orders SET state = 'paid' WHERE ref = $1 AND amount = $2 AND currency = $3`,
+	changed, err := tx.Exec(ctx, `UPDATE orders SET state = CASE state WHEN 'new' THEN 'paid' ELSE state END
+		WHERE ref = $1 AND amount = $2 AND currency = $3`,
 		e.CorrelationID, e.Data.Charged(), string(e.Data.Currency))
 	if err == nil && changed.RowsAffected() != 1 {
 		err = errors.New("no such order yet: the webhook may have arrived first") // it is retried
