@@ -35,7 +35,7 @@ func quoted(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-func ids(t *testing.T, seq iter.Seq2[*gateway.TransactionSummary, error]) []string {
+func ids(t *testing.T, seq iter.Seq2[*gateway.Transaction, error]) []string {
 	t.Helper()
 	all, err := gateway.Collect(seq, 0)
 	require.NoError(t, err)

@@ -433,7 +433,7 @@ func (ro *round) newest(ctx context.Context, family Family, since time.Time) ite
 		})
 	}
 	params := gateway.TransactionListParams{Limit: pageSize, From: since}
-	return eachListed(api.Transactions.All(ctx, params), func(tx *gateway.TransactionSummary) (listed, bool) {
+	return eachListed(api.Transactions.All(ctx, params), func(tx *gateway.Transaction) (listed, bool) {
 		return listed{ref: tx.ExternalRef, id: tx.ID}, false
 	})
 }
