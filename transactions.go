@@ -423,9 +423,6 @@ type SandboxStatusParams struct {
 	Status TransactionStatus `json:"status"` // required
 }
 
-// Validate checks p against the rules of the interface; see [ValidationError].
-func (p SandboxStatusParams) Validate() error { return validate(p, spec.LiveSandboxStatus) }
-
 type sandboxResponse struct {
 	Transaction Transaction `json:"transaction"`
 }

@@ -36,9 +36,6 @@ type TransactionListParams struct {
 	To             time.Time           `url:"dateTo,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"`   // created at or before
 }
 
-// Validate checks p against the rules of the interface; see [ValidationError].
-func (p TransactionListParams) Validate() error { return validateQuery(p, spec.TransactionList) }
-
 func (t *Transaction) listed() (id, reference string, created time.Time) {
 	return t.ID, t.ExternalRef, t.CreatedAt.Time
 }

@@ -145,7 +145,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 		one.Failed = 1
 		return one, err
 	}
-	if !open.Family.Known() || open.ID == "" {
+	if !open.Family.known() || open.ID == "" {
 		return fail(errors.New("webhook: an OpenResource needs a known Family, and an ID or an ExternalRef"))
 	}
 	if !ro.rx.enter() {
