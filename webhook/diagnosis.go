@@ -27,7 +27,7 @@ type Diagnosis struct {
 
 // Finding is one fault of a delivery.
 type Finding struct {
-	// Cause is missing_header, wrong_header, repeated_header,
+	// Cause is the kind of fault: missing_header, wrong_header, repeated_header,
 	// malformed_signature, malformed_timestamp, timestamp_milliseconds,
 	// timestamp_too_old, timestamp_in_future, other_timestamp, signed_content,
 	// empty_body, reencoded_body, altered_body, other_event, no_secret,
