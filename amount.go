@@ -36,18 +36,10 @@ func (t *Transaction) AmountIs(cents int64) bool {
 // BasePrice. From the payment on it is PaidAmount: in the state partially_paid the
 // part that has been paid so far. Refunds, disputes and chargebacks don't reduce
 // it; see RefundedAmount. To compare it with an order, use AmountIs.
+//
+// A list item without a paid_amount has only BasePrice and Amount, so for a
+// partially paid transaction it may be the whole amount.
 func (t *Transaction) Charged() int64 { return charged(t.Amount, t.BasePrice, t.PaidAmount) }
-
-// AmountIs reports whether cents is the amount of the transaction; see
-// [Transaction.AmountIs].
-func (t *TransactionSummary) AmountIs(cents int64) bool {
-	return amountIs(cents, t.Amount, t.BasePrice, t.PaidAmount)
-}
-
-// Charged returns in cents what the buyer was charged or is asked to pay; see
-// [Transaction.Charged]. A list item without a paid_amount has only BasePrice and
-// Amount, so for a partially paid transaction it may be the whole amount.
-func (t *TransactionSummary) Charged() int64 { return charged(t.Amount, t.BasePrice, t.PaidAmount) }
 
 // AmountIs reports whether cents is the amount of the charge: whether it equals
 // Amount or a PaidAmount that is not 0; see [Transaction.AmountIs].

@@ -70,7 +70,7 @@ func TestCharged(t *testing.T) {
 		{},
 	} {
 		tx := gateway.Transaction{Amount: row.amount, BasePrice: row.basePrice, PaidAmount: row.paid}
-		item := gateway.TransactionSummary{Amount: row.amount, BasePrice: row.basePrice, PaidAmount: row.paid}
+		item := gateway.Transaction{Amount: row.amount, BasePrice: row.basePrice, PaidAmount: row.paid}
 		assert.Equal(t, row.charged, tx.Charged(), "%+v", row)
 		assert.Equal(t, row.charged, item.Charged(), "%+v", row)
 		for _, cents := range []int64{-1, 0, 200, 475, 500, 501} {

@@ -390,8 +390,8 @@ func (c *Client) rawURL(path string, query url.Values) (*url.URL, error) {
 // an error, so every resource has a field that identifies it.
 type resource interface{ identity() (field, value string) }
 
-func (t *Transaction) identity() (field, value string)        { return "id", t.ID }
-func (t *TransactionSummary) identity() (field, value string) { return "id", t.ID }
+func (t *Transaction) identity() (field, value string)       { return "id", t.ID }
+func (t *listedTransaction) identity() (field, value string) { return "id", t.ID }
 func (a *sandboxResponse) identity() (field, value string) {
 	return "transaction.id", a.Transaction.ID
 }

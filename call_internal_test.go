@@ -68,7 +68,7 @@ func TestAnEscapedBaseURLStaysEscaped(t *testing.T) {
 func TestAResponseWithoutItsResourceNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for want, resources := range map[string][]any{
-		"the response has no id": {&Transaction{}, &TransactionSummary{}, &Transfer{}, &Customer{}, &Subscription{}},
+		"the response has no id": {&Transaction{}, &listedTransaction{}, &Transfer{}, &Customer{}, &Subscription{}},
 
 		"the response has no transaction.id":  {&sandboxResponse{}},
 		"the response has no url":             {&CheckoutLink{}},
@@ -262,5 +262,5 @@ func TestABodyFieldPrecedesTheOtherFields(t *testing.T) {
 // If the JSON package decoded list items, a list would take twice the time.
 func TestListItemsAreDecodedByAPlan(t *testing.T) {
 	t.Parallel()
-	assert.True(t, jsonread.HasPlan[summaryItem]())
+	assert.True(t, jsonread.HasPlan[listedItem]())
 }

@@ -136,9 +136,6 @@ func isLoopback(host string) bool {
 // String returns "[redacted]".
 func (Credential) String() string { return redacted }
 
-// GoString returns "[redacted]".
-func (Credential) GoString() string { return redacted }
-
 // Format writes "[redacted]" for every verb.
 func (Credential) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 

@@ -163,9 +163,6 @@ type CustomerListParams struct {
 	IPAddress      string         `url:"ip_address,omitempty"` // the last known one
 }
 
-// Validate checks p against the rules of the interface; see [ValidationError].
-func (p CustomerListParams) Validate() error { return validateQuery(p, spec.CustomerList) }
-
 // CustomersService manages reusable buyer profiles: /v2/customers.
 type CustomersService struct{ client *Client }
 

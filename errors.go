@@ -488,15 +488,6 @@ func validate(params any, rule spec.Rule) error {
 	return violations("", found)
 }
 
-// validateQuery is validate for params that are sent as a query.
-func validateQuery(params any, rule spec.Rule) error {
-	values, err := queryOf("", params)
-	if err != nil {
-		return err
-	}
-	return violations("", spec.CheckQuery(values, rule, spec.Variant{}))
-}
-
 // queryOf returns params as a query. The gateway splits lists at commas, so a
 // value that contains one would be read as two.
 func queryOf(op string, params any) (url.Values, error) {

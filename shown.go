@@ -109,12 +109,6 @@ func (b Buyer) LogValue() slog.Value { return masking.Value(b) }
 // Format writes b with personal data masked, for every verb.
 func (b Buyer) Format(f fmt.State, _ rune) { masking.Format(f, b) }
 
-// LogValue returns t with personal data masked.
-func (t TransactionSummary) LogValue() slog.Value { return masking.Value(t) }
-
-// Format writes t with personal data masked, for every verb.
-func (t TransactionSummary) Format(f fmt.State, _ rune) { masking.Format(f, t) }
-
 // LogValue returns c with personal data masked.
 func (c Customer) LogValue() slog.Value { return masking.Value(c) }
 
@@ -204,12 +198,6 @@ func (r Refund) LogValue() slog.Value { return masking.Value(r) }
 
 // Format writes r with personal data masked, for every verb.
 func (r Refund) Format(f fmt.State, _ rune) { masking.Format(f, r) }
-
-// LogValue returns t with personal data masked.
-func (t SandboxTransaction) LogValue() slog.Value { return masking.Value(t) }
-
-// Format writes t with personal data masked, for every verb.
-func (t SandboxTransaction) Format(f fmt.State, _ rune) { masking.Format(f, t) }
 
 // LogValue returns s with personal data masked.
 func (s Split) LogValue() slog.Value { return masking.Value(s) }

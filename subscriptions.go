@@ -353,9 +353,6 @@ type SubscriptionListParams struct {
 	CreatedBefore time.Time          `url:"created_before,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"`
 }
 
-// Validate checks p against the rules of the interface; see [ValidationError].
-func (p SubscriptionListParams) Validate() error { return validateQuery(p, spec.SubscriptionList) }
-
 // SubscriptionsService manages recurring charges by card or Pix Automatico:
 // /v2/subscriptions. If subscriptions are not enabled for the account, every call
 // returns [ErrForbidden].

@@ -153,6 +153,10 @@ func (id *BuyerID) UnmarshalJSON(b []byte) error {
 // Transaction is a payment as the gateway stores it. Amounts are in cents. Null
 // strings decode to "", null objects to nil, and null timestamps to the zero
 // [Timestamp].
+//
+// Lists and [TransactionsService.SetSandboxStatus] may return a part of it: fields
+// that the gateway did not send are zero. Read the transaction with
+// [TransactionsService.Get] if you need them.
 type Transaction struct {
 	ID             string                     `json:"id"`
 	Amount         int64                      `json:"amount"` // as requested, or what is settled; see AmountIs and Charged
@@ -175,7 +179,9 @@ type Transaction struct {
 	Traceable      bool                       `json:"traceable"`
 	IPAddress      string                     `json:"ip_address"` // nullable
 	Splits         []Split                    `json:"splits"`
-	NextAction     *NextAction                `json:"next_action"` // set if a card needs 3-D Secure
+	NextAction     *NextAction                `json:"next_action"`             // set if a card needs 3-D Secure
+	Country        Country                    `json:"country,omitzero"`        // of the payment; only in lists
+	AttemptsCount  int                        `json:"attempts_count,omitzero"` // only in lists
 	CreatedAt      Timestamp                  `json:"created_at"`
 	UpdatedAt      Timestamp                  `json:"updated_at"`
 	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
@@ -417,28 +423,8 @@ type SandboxStatusParams struct {
 	Status TransactionStatus `json:"status"` // required
 }
 
-// Validate checks p against the rules of the interface; see [ValidationError].
-func (p SandboxStatusParams) Validate() error { return validate(p, spec.LiveSandboxStatus) }
-
 type sandboxResponse struct {
-	Transaction SandboxTransaction `json:"transaction"`
-}
-
-// SandboxTransaction is the response to a change of state in the sandbox.
-type SandboxTransaction struct {
-	ID          string                     `json:"id"`
-	Status      TransactionStatus          `json:"status"`
-	Method      Method                     `json:"method"`
-	Amount      int64                      `json:"amount"` // cents
-	Currency    Currency                   `json:"currency"`
-	ExternalRef string                     `json:"external_ref"` // nullable
-	Extra       map[string]json.RawMessage `json:",embed"`       // fields unknown to this version
-}
-
-// MarshalJSON writes t in the gateway's format.
-func (t SandboxTransaction) MarshalJSON() ([]byte, error) {
-	type plain SandboxTransaction
-	return wire.Marshal((*plain)(&t))
+	Transaction Transaction `json:"transaction"`
 }
 
 // TransactionsService manages payments: /v2/transactions.
@@ -464,12 +450,12 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 			pages := c.Transactions.Pages(ctx, TransactionListParams{
 				Limit: spec.MaxPageSize, From: first.Add(-searchWindow), To: first.Add(searchWindow),
 			}, opts...)
-			if id, err := searchNewest(pages, age, reference, (*TransactionSummary).listed); err == nil {
+			if id, err := searchNewest(pages, age, reference, (*Transaction).listed); err == nil {
 				return id, nil
 			}
 		}
 		pages := c.Transactions.Pages(ctx, TransactionListParams{Limit: spec.MaxPageSize}, opts...)
-		return searchNewest(pages, age, reference, (*TransactionSummary).listed)
+		return searchNewest(pages, age, reference, (*Transaction).listed)
 	},
 }
 
@@ -497,19 +483,29 @@ func (s *TransactionsService) Get(ctx context.Context, id string, opts ...Reques
 	return call[Transaction](ctx, s.client, &spec.Transactions.Get, nil, opts, id)
 }
 
-// List reads one page of transactions, newest first: GET /v2/transactions.
-func (s *TransactionsService) List(ctx context.Context, params TransactionListParams, opts ...RequestOption) (*Page[TransactionSummary], error) {
-	return listPage[TransactionSummary](ctx, s.client, &spec.Transactions.List, &params, opts)
+// List reads one page of transactions, newest first: GET /v2/transactions. Gateways
+// send list items in one of two shapes: like that of Get, or with the payment in a
+// separate object and other names for the fields of products. Both are decoded into
+// a [Transaction].
+func (s *TransactionsService) List(ctx context.Context, params TransactionListParams, opts ...RequestOption) (*Page[Transaction], error) {
+	page, err := listPage[listedTransaction](ctx, s.client, &spec.Transactions.List, &params, opts)
+	return transactions(page), err
 }
 
 // Pages iterates over the pages of a list, starting at the page in params. It
 // ends at the first error.
-func (s *TransactionsService) Pages(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*Page[TransactionSummary], error] {
-	return listPages[TransactionSummary](ctx, s.client, &spec.Transactions.List, &params, opts)
+func (s *TransactionsService) Pages(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*Page[Transaction], error] {
+	return func(yield func(*Page[Transaction], error) bool) {
+		for page, err := range listPages[listedTransaction](ctx, s.client, &spec.Transactions.List, &params, opts) {
+			if !yield(transactions(page), err) {
+				return
+			}
+		}
+	}
 }
 
 // All iterates over the transactions of all pages.
-func (s *TransactionsService) All(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*TransactionSummary, error] {
+func (s *TransactionsService) All(ctx context.Context, params TransactionListParams, opts ...RequestOption) iter.Seq2[*Transaction, error] {
 	return items(s.Pages(ctx, params, opts...))
 }
 
@@ -543,8 +539,9 @@ func (s *TransactionsService) UpdateDelivery(ctx context.Context, id string, par
 
 // SetSandboxStatus changes the state of a sandbox transaction, and the gateway
 // sends the matching webhook: PUT /v2/transactions/{id}. With a production key the
-// error is [ErrForbidden]. After [ErrOutcomeUnknown], read the transaction.
-func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*SandboxTransaction, error) {
+// error is [ErrForbidden]. After [ErrOutcomeUnknown], read the transaction. The
+// response has its ID, Status, Method, Amount, Currency and ExternalRef.
+func (s *TransactionsService) SetSandboxStatus(ctx context.Context, id string, params SandboxStatusParams, opts ...RequestOption) (*Transaction, error) {
 	op := spec.Transactions.SetSandboxStatus
 	op.Rule = spec.LiveSandboxStatus
 	response, err := call[sandboxResponse](ctx, s.client, &op, &params, opts, id)

@@ -36,121 +36,78 @@ type TransactionListParams struct {
 	To             time.Time           `url:"dateTo,omitempty" layout:"2006-01-02T15:04:05.999Z07:00"`   // created at or before
 }
 
-// Validate checks p against the rules of the interface; see [ValidationError].
-func (p TransactionListParams) Validate() error { return validateQuery(p, spec.TransactionList) }
-
-// TransactionSummary is a transaction in a list. Gateways send list items in one
-// of two shapes: like a [Transaction], or with the payment in a separate object
-// and other names for the fields of products. Both are decoded into this type.
-// Fields that a shape does not have are zero; read the transaction with Get if
-// you need them. Amounts are in cents.
-type TransactionSummary struct {
-	ID             string                     `json:"id"`
-	Amount         int64                      `json:"amount,omitzero"` // as requested, or what is settled; see AmountIs and Charged
-	Currency       Currency                   `json:"currency,omitzero"`
-	Country        Country                    `json:"country,omitzero"` // of the payment
-	Method         Method                     `json:"method,omitzero"`
-	Status         TransactionStatus          `json:"status"`
-	ExternalRef    string                     `json:"external_ref,omitzero"` // nullable
-	Buyer          Buyer                      `json:"buyer"`                 // often only Name and Email
-	Fee            *Fee                       `json:"fee,omitzero"`
-	Installments   int                        `json:"installments,omitzero"` // nullable
-	Informations   []Information              `json:"informations,omitzero"`
-	BasePrice      int64                      `json:"base_price,omitzero"` // as requested; 0 if the gateway does not report it
-	PaidAmount     int64                      `json:"paid_amount"`
-	RefundedAmount int64                      `json:"refunded_amount"`
-	PaidAt         Timestamp                  `json:"paid_at"` // nullable
-	Pix            *PixDetails                `json:"pix,omitzero"`
-	Voucher        *VoucherDetails            `json:"voucher,omitzero"`
-	Products       []ProductLine              `json:"products"`
-	Metadata       Metadata                   `json:"metadata,omitzero"`
-	Traceable      bool                       `json:"traceable"`
-	IPAddress      string                     `json:"ip_address,omitzero"`
-	Splits         []Split                    `json:"splits,omitzero"`
-	NextAction     *NextAction                `json:"next_action,omitzero"`
-	AttemptsCount  int                        `json:"attempts_count,omitzero"`
-	CreatedAt      Timestamp                  `json:"created_at"`
-	UpdatedAt      Timestamp                  `json:"updated_at"`
-	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
-
-	payment *summaryPayment // as received
-	titled  bool            // products were sent with title and unit_price
-}
-
-// Settled reports whether the transaction is paid or captured now. It is false
-// again after a refund; see [TransactionStatus.Settled].
-func (t *TransactionSummary) Settled() bool { return t.Status.Settled() }
-
-func (t *TransactionSummary) listed() (id, reference string, created time.Time) {
+func (t *Transaction) listed() (id, reference string, created time.Time) {
 	return t.ID, t.ExternalRef, t.CreatedAt.Time
 }
 
-// plainSummary is a TransactionSummary without methods.
-type plainSummary TransactionSummary
+// listedTransaction is a list item, which it decodes from either shape.
+type listedTransaction Transaction
 
-// summaryItem is a list item on the wire, in either shape.
-type summaryItem struct {
-	Summary  plainSummary     `json:",embed"`
-	Payment  *summaryPayment  `json:"payment,omitzero"`
-	Products []summaryProduct `json:"products"` // replaces the one of Summary
+// plainTransaction is a Transaction without methods.
+type plainTransaction Transaction
+
+// listedItem is a list item on the wire, in either shape.
+type listedItem struct {
+	Transaction plainTransaction `json:",embed"`
+	Payment     *listedPayment   `json:"payment"`
+	Products    []listedProduct  `json:"products"` // replaces the one of Transaction
 }
 
-type summaryPayment struct {
+type listedPayment struct {
 	Method       Method          `json:"method"`
 	Currency     Currency        `json:"currency"`
 	Country      Country         `json:"country"`
 	ExternalRef  string          `json:"external_ref"`
 	Amount       int64           `json:"amount"`
 	BasePrice    int64           `json:"base_price"`
-	Installments int             `json:"installments,omitzero"`
-	Fee          json.RawMessage `json:"fee,omitzero"` // null, a number or a Fee
-	Pix          *summaryPix     `json:"pix"`
+	Installments int             `json:"installments"`
+	Fee          json.RawMessage `json:"fee"` // null, a number or a Fee
+	Pix          *listedPix      `json:"pix"`
 
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
-type summaryPix struct {
+type listedPix struct {
 	QRCode   string `json:"qrcode"`
 	EndToEnd string `json:"endToEnd"`
 
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
-type summaryProduct struct {
-	Name      string `json:"name,omitzero"`
-	Title     string `json:"title,omitzero"`
-	Price     int64  `json:"price,omitzero"`
-	UnitPrice int64  `json:"unit_price,omitzero"`
+type listedProduct struct {
+	Name      string `json:"name"`
+	Title     string `json:"title"`
+	Price     int64  `json:"price"`
+	UnitPrice int64  `json:"unit_price"`
 	Quantity  int    `json:"quantity"`
 
 	Extra map[string]json.RawMessage `json:",embed"`
 }
 
 // UnmarshalJSON reads either shape.
-func (t *TransactionSummary) UnmarshalJSON(b []byte) error {
-	var item summaryItem
+func (t *listedTransaction) UnmarshalJSON(b []byte) error {
+	var item listedItem
 	if err := wire.Decode(b, &item); err != nil {
 		return err
 	}
-	*t = TransactionSummary(item.Summary)
+	*t = listedTransaction(item.Transaction)
 	if item.Products != nil {
 		t.Products = make([]ProductLine, len(item.Products))
 	}
 	for i, p := range item.Products {
-		t.titled = t.titled || p.Title != "" || p.UnitPrice != 0
 		t.Products[i] = ProductLine{
 			Name: cmp.Or(p.Name, p.Title), Price: cmp.Or(p.Price, p.UnitPrice), Quantity: p.Quantity, Extra: p.Extra,
 		}
 	}
 	if item.Payment != nil {
-		t.flatten(item.Payment)
+		return t.flatten(item.Payment)
 	}
 	return nil
 }
 
-// flatten copies the fields that the item lacks from the payment.
-func (t *TransactionSummary) flatten(p *summaryPayment) {
-	t.payment = p
+// flatten copies the fields that the item lacks from the payment. What a
+// Transaction has no field for is kept in Extra["payment"].
+func (t *listedTransaction) flatten(p *listedPayment) error {
 	t.Method = cmp.Or(t.Method, p.Method)
 	t.Currency = cmp.Or(t.Currency, p.Currency)
 	t.Country = cmp.Or(t.Country, p.Country)
@@ -158,52 +115,48 @@ func (t *TransactionSummary) flatten(p *summaryPayment) {
 	t.Amount = cmp.Or(t.Amount, p.Amount)
 	t.BasePrice = cmp.Or(t.BasePrice, p.BasePrice)
 	t.Installments = cmp.Or(t.Installments, p.Installments)
-	if t.Fee == nil && len(p.Fee) > 0 && p.Fee[0] == '{' {
-		_ = wire.Decode(p.Fee, &t.Fee) // anything but a Fee stays in the payment
-	}
 	if t.Pix == nil && p.Pix != nil {
-		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd}
+		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd, Extra: p.Pix.Extra}
 	}
-}
-
-// MarshalJSON writes t in the shape in which it was received.
-func (t TransactionSummary) MarshalJSON() ([]byte, error) {
-	if t.payment != nil {
-		t.unflatten(t.payment)
-	}
-	item := summaryItem{Summary: plainSummary(t), Payment: t.payment}
-	if t.Products != nil {
-		item.Products = make([]summaryProduct, 0, len(t.Products))
-	}
-	for _, p := range t.Products {
-		product := summaryProduct{Quantity: p.Quantity, Extra: p.Extra}
-		if t.titled {
-			product.Title, product.UnitPrice = p.Name, p.Price
-		} else {
-			product.Name, product.Price = p.Name, p.Price
+	rest := p.Extra
+	if len(p.Fee) > 0 && string(p.Fee) != "null" {
+		isFee := p.Fee[0] == '{'
+		if t.Fee == nil && isFee {
+			isFee = wire.Decode(p.Fee, &t.Fee) == nil
 		}
-		item.Products = append(item.Products, product)
+		if !isFee {
+			if rest == nil {
+				rest = map[string]json.RawMessage{}
+			}
+			rest["fee"] = p.Fee
+		}
 	}
-	return wire.Marshal(&item)
+	if len(rest) == 0 {
+		return nil
+	}
+	raw, err := wire.Encode(rest)
+	if t.Extra == nil {
+		t.Extra = map[string]json.RawMessage{}
+	}
+	t.Extra["payment"] = raw
+	return err
 }
 
-// unflatten clears the fields that the payment has.
-func (t *TransactionSummary) unflatten(p *summaryPayment) {
-	drop(&t.Method, p.Method)
-	drop(&t.Currency, p.Currency)
-	drop(&t.Country, p.Country)
-	drop(&t.ExternalRef, p.ExternalRef)
-	drop(&t.Amount, p.Amount)
-	drop(&t.BasePrice, p.BasePrice)
-	drop(&t.Installments, p.Installments)
-	t.Fee, t.Pix = nil, nil
-}
-
-func drop[T comparable](v *T, inPayment T) {
-	if *v == inPayment {
-		var none T
-		*v = none
+// transactions returns a page of list items, which may be nil, as transactions.
+func transactions(page *Page[listedTransaction]) *Page[Transaction] {
+	if page == nil {
+		return nil
 	}
+	out := &Page[Transaction]{
+		Total: page.Total, NextCursor: page.NextCursor, PrevCursor: page.PrevCursor, Number: page.Number, Limit: page.Limit,
+	}
+	if page.Items != nil {
+		out.Items = make([]Transaction, len(page.Items))
+	}
+	for i := range page.Items {
+		out.Items[i] = Transaction(page.Items[i])
+	}
+	return out
 }
 
 // FindOptions limits a search by reference. The interface has no filter for

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/spec"
@@ -37,9 +36,6 @@ func (k PixKey) String() string {
 	}
 	return "***"
 }
-
-// GoString returns the quoted result of String.
-func (k PixKey) GoString() string { return strconv.Quote(k.String()) }
 
 // Format writes the result of String for every verb.
 func (k PixKey) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
@@ -148,9 +144,6 @@ type TransferListParams struct {
 	Direction Direction      `url:"direction,omitempty"`
 	Status    TransferStatus `url:"status,omitempty"`
 }
-
-// Validate checks p against the rules of the interface; see [ValidationError].
-func (p TransferListParams) Validate() error { return validateQuery(p, spec.TransferList) }
 
 // TransfersService manages Pix payouts: /v2/transfers.
 type TransfersService struct{ client *Client }

@@ -38,9 +38,6 @@ func (t CardToken) String() string {
 	return redacted
 }
 
-// GoString returns the quoted result of String.
-func (t CardToken) GoString() string { return strconv.Quote(t.String()) }
-
 // Format writes the result of String for every verb.
 func (t CardToken) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String())) }
 
@@ -293,9 +290,6 @@ func (d Document) MarshalJSON() ([]byte, error) {
 
 // String returns the type and a mask: a document number is personal data.
 func (d Document) String() string { return string(d.Type) + " ***" }
-
-// GoString returns the same as String.
-func (d Document) GoString() string { return d.String() }
 
 // Format writes the result of String for every verb.
 func (d Document) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(d.String())) }

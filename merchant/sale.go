@@ -229,7 +229,7 @@ func (m *Merchant) sweepAccount(ctx context.Context, a *account) error {
 }
 
 // swept books a listed transaction if it is a sale that is not in the books.
-func (m *Merchant) swept(ctx context.Context, a *account, t *gateway.TransactionSummary) error {
+func (m *Merchant) swept(ctx context.Context, a *account, t *gateway.Transaction) error {
 	if t.ExternalRef != "" {
 		return nil
 	}

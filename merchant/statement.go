@@ -319,7 +319,7 @@ type entry struct {
 }
 
 // page compares the transactions of a page.
-func (k *check) page(ctx context.Context, items []gateway.TransactionSummary) error {
+func (k *check) page(ctx context.Context, items []gateway.Transaction) error {
 	var ids []any
 	for i := range items {
 		ids = append(ids, strings.ToLower(items[i].ID))
@@ -346,7 +346,7 @@ func (k *check) page(ctx context.Context, items []gateway.TransactionSummary) er
 				return err
 			}
 		case strings.HasPrefix(t.ExternalRef, k.account.Prefix):
-			if there, wrong := books.Shown(shownTransaction(t), books.Side{}); wrong != "" || there.Paid != 0 {
+			if there, wrong := books.Shown(t, books.Side{}); wrong != "" || there.Paid != 0 {
 				k.add(Difference{Resource: t.ID, Kind: DiffMissingHere, There: there.Paid, Text: wrong})
 			}
 		}
@@ -399,13 +399,6 @@ func (k *check) entries(ctx context.Context, where string, args ...any) (map[str
 	return list, err
 }
 
-// shownTransaction returns what a list shows of a transaction's money.
-func shownTransaction(t *gateway.TransactionSummary) *gateway.Transaction {
-	return &gateway.Transaction{
-		ID: t.ID, Status: t.Status, Currency: t.Currency, Amount: t.Amount, BasePrice: t.BasePrice, PaidAmount: t.PaidAmount, RefundedAmount: t.RefundedAmount, Fee: t.Fee,
-	}
-}
-
 // compare compares a transaction with the entries of its charge.
 func (k *check) compare(t *gateway.Transaction, e *entry) {
 	d := Difference{Resource: t.ID, Record: e.id, Order: orderID(e.subject)}
@@ -442,10 +435,9 @@ func (k *check) compare(t *gateway.Transaction, e *entry) {
 
 // compareListed compares a transaction as the list shows it. A list without amounts does
 // not show what was paid or refunded in part, so such a transaction is read.
-func (k *check) compareListed(ctx context.Context, t *gateway.TransactionSummary, e *entry) error {
-	shown := shownTransaction(t)
-	if books.ShowsMoney(shown) {
-		k.compare(shown, e)
+func (k *check) compareListed(ctx context.Context, t *gateway.Transaction, e *entry) error {
+	if books.ShowsMoney(t) {
+		k.compare(t, e)
 		return nil
 	}
 	return k.read(ctx, t.ID, e)

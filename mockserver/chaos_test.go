@@ -123,7 +123,7 @@ func charges() service {
 		},
 		all: func(ctx context.Context, c *gateway.Client) iter.Seq2[entry, error] {
 			return entries(c.Transactions.All(ctx, gateway.TransactionListParams{Limit: 100}),
-				func(t *gateway.TransactionSummary) entry { return entry{t.ID, t.ExternalRef, t.Amount, 0} })
+				func(t *gateway.Transaction) entry { return entry{t.ID, t.ExternalRef, t.Amount, 0} })
 		},
 	}
 }

@@ -37,31 +37,13 @@ func (d Dialect) String() string {
 	return "document"
 }
 
-// Environment is the environment of a server.
-type Environment uint8
-
-// The environments. A key of the other one gets 401.
-const (
-	Sandbox    Environment = iota // sk_test_… keys; the default
-	Production                    // sk_live_… keys; setting a transaction's status gets 403
-)
-
-// String returns the environment's name: "sandbox" or "production".
-func (e Environment) String() string {
-	if e == Production {
-		return "production"
-	}
-	return "sandbox"
-}
-
 // Option configures a [Server].
 type Option func(*settings)
 
 type settings struct {
 	core.Config
 
-	environment Environment
-	mistake     error // error of an option
+	mistake error // error of an option
 }
 
 func defaults() settings {
@@ -87,8 +69,6 @@ func (c settings) check() error {
 		return c.mistake
 	case c.Settled != 0 && !c.Dialect.Live(spec.BasePrice):
 		return errors.New("mockserver: WithSettledPercent: only the live dialect reports what it settles as the amount")
-	case c.environment > Production:
-		return errors.New("mockserver: WithEnvironment: neither Sandbox nor Production")
 	case c.Speed < 0 || c.Speed > clock.MaxSpeed || math.IsNaN(c.Speed):
 		return errors.New("mockserver: WithRealtime: the speed must be above 0 and at most 1000000")
 	case slices.ContainsFunc(c.AllowHosts, func(name string) bool { return strings.ContainsAny(name, "/:, ") || name == "" }):
@@ -160,8 +140,10 @@ func WithProfile(report []byte) Option {
 	}
 }
 
-// WithEnvironment sets the environment.
-func WithEnvironment(e Environment) Option { return func(s *settings) { s.environment = e } }
+// WithProduction makes the server a production environment: its keys begin with
+// sk_live_, and setting a transaction's status gets 403. The default is a sandbox,
+// whose keys begin with sk_test_. A key of the other environment gets 401.
+func WithProduction() Option { return func(s *settings) { s.Production = true } }
 
 // WithLenient accepts transactions without products or buyer.
 func WithLenient() Option { return func(s *settings) { s.Lenient = true } }

@@ -81,7 +81,7 @@ func (m *merchant) call(op spec.Operation) (status int, unknown bool, body objec
 // tokens can still be created through the API.
 func production(t *testing.T, dialect mockserver.Dialect) *mockserver.Server {
 	t.Helper()
-	return mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production), mockserver.WithDialect(dialect),
+	return mockserver.Run(t, mockserver.WithProduction(), mockserver.WithDialect(dialect),
 		mockserver.WithStart(time.Date(2026, time.July, 1, 0, 0, 0, 0, time.UTC)))
 }
 

@@ -51,7 +51,6 @@ func New(opts ...Option) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	cfg.Production = cfg.environment == Production
 	c, err := core.New(cfg.Config)
 	if err != nil {
 		return nil, fmt.Errorf("mockserver: %w", err)

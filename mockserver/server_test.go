@@ -230,26 +230,25 @@ func TestWhatIsSettledIsReported(t *testing.T) {
 func TestRejectedOptions(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]mockserver.Option{
-		"nil":         nil,
-		"fee":         mockserver.WithFee(-1),
-		"auto-pay":    mockserver.WithAutoPay(-time.Second),
-		"memory":      mockserver.WithMemoryLimit(-1),
-		"dialect":     mockserver.WithDialect(2),
-		"environment": mockserver.WithEnvironment(2),
-		"start":       mockserver.WithStart(time.Time{}),
-		"speed":       mockserver.WithRealtime(-1),
-		"no speed":    mockserver.WithRealtime(math.NaN()),
-		"too fast":    mockserver.WithRealtime(2e6),
-		"a port":      mockserver.WithAllowedHosts("gateway.test:80"),
-		"no host":     mockserver.WithAllowedHosts(""),
-		"a secret":    mockserver.WithWebhookSecret(gateway.NewSecret("whsec_1")),
-		"another":     mockserver.WithEndpoint("https://shop.test/", gateway.NewSecret("\"whsec_test_1\"")),
-		"timeout":     mockserver.WithWebhookTimeout(-1),
-		"retries":     mockserver.WithWebhookRetries(time.Hour, time.Minute),
-		"late retry":  mockserver.WithWebhookRetries(366 * 24 * time.Hour),
-		"pause":       mockserver.WithEndpointPause(-1),
-		"an origin":   mockserver.WithCORS("localhost:80"),
-		"settled":     mockserver.WithSettledPercent(19.27), // in the document dialect
+		"nil":        nil,
+		"fee":        mockserver.WithFee(-1),
+		"auto-pay":   mockserver.WithAutoPay(-time.Second),
+		"memory":     mockserver.WithMemoryLimit(-1),
+		"dialect":    mockserver.WithDialect(2),
+		"start":      mockserver.WithStart(time.Time{}),
+		"speed":      mockserver.WithRealtime(-1),
+		"no speed":   mockserver.WithRealtime(math.NaN()),
+		"too fast":   mockserver.WithRealtime(2e6),
+		"a port":     mockserver.WithAllowedHosts("gateway.test:80"),
+		"no host":    mockserver.WithAllowedHosts(""),
+		"a secret":   mockserver.WithWebhookSecret(gateway.NewSecret("whsec_1")),
+		"another":    mockserver.WithEndpoint("https://shop.test/", gateway.NewSecret("\"whsec_test_1\"")),
+		"timeout":    mockserver.WithWebhookTimeout(-1),
+		"retries":    mockserver.WithWebhookRetries(time.Hour, time.Minute),
+		"late retry": mockserver.WithWebhookRetries(366 * 24 * time.Hour),
+		"pause":      mockserver.WithEndpointPause(-1),
+		"an origin":  mockserver.WithCORS("localhost:80"),
+		"settled":    mockserver.WithSettledPercent(19.27), // in the document dialect
 	} {
 		_, err := mockserver.New(option)
 		require.Error(t, err, name)
@@ -282,8 +281,8 @@ func TestAFullServerOpensNoAccount(t *testing.T) {
 // memory, in both environments.
 func TestAFullServerHasTheDefaultAccount(t *testing.T) {
 	t.Parallel()
-	for _, environment := range []mockserver.Environment{mockserver.Sandbox, mockserver.Production} {
-		gw := mockserver.Run(t, mockserver.WithMemoryLimit(1), mockserver.WithEnvironment(environment))
+	for _, options := range [][]mockserver.Option{nil, {mockserver.WithProduction()}} {
+		gw := mockserver.Run(t, append(options, mockserver.WithMemoryLimit(1))...)
 		do[[]any](plane{t: t, gw: gw}, http.MethodGet, "/faults", "")
 		_, err := gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{}, gateway.MaxAttempts(1))
 		require.NoError(t, err)

@@ -80,7 +80,7 @@ func TestRestoreRejectsDamagedSnapshots(t *testing.T) {
 	saved, err := gw.Snapshot()
 	require.NoError(t, err)
 	live := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
-	production := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
+	production := mockserver.Run(t, mockserver.WithProduction())
 	mixed := mockserver.Run(t, mockserver.WithProfile([]byte(`{"readings":{"repeated-transfer":"live"}}`)))
 	require.ErrorIs(t, live.Restore(saved), mockserver.ErrSnapshot)
 	require.ErrorContains(t, mixed.Restore(saved), `its dialect is "document", and this server's is "live in repeated-transfer"`)

@@ -70,11 +70,11 @@ func (c CreateTransaction) look(ctx context.Context, s *session, _ *snapshot) (v
 // find searches a list. A 404 for a transaction in it does not mean that there is
 // none: it may come from a proxy, or from a replica that lags behind the list.
 func (c CreateTransaction) find(ctx context.Context, s *session, list gateway.TransactionListParams) (v verdict, err error) {
-	pages := func(ctx context.Context, cursor string) iter.Seq2[*gateway.Page[gateway.TransactionSummary], error] {
+	pages := func(ctx context.Context, cursor string) iter.Seq2[*gateway.Page[gateway.Transaction], error] {
 		list.Limit, list.Cursor = spec.MaxPageSize, cursor
 		return s.client.Transactions.Pages(ctx, list, s.readPages()...)
 	}
-	err = searchList(ctx, s, pages, func(listed *gateway.TransactionSummary) (bool, error) {
+	err = searchList(ctx, s, pages, func(listed *gateway.Transaction) (bool, error) {
 		if listed.ExternalRef != c.ExternalRef {
 			s.search.Oldest = listed.CreatedAt.Time
 			return false, nil

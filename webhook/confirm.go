@@ -59,7 +59,7 @@ func (j *judge) identify(ctx context.Context, e parsed) (Record, error) {
 // same fact is recognized. If the event can happen more than once, the API's
 // state tells which occurrence it is.
 func (j *judge) factOf(ctx context.Context, e parsed) (string, error) {
-	if !e.Family.Known() || e.ResourceID == "" {
+	if !e.Family.known() || e.ResourceID == "" {
 		return "", nil
 	}
 	if fact, ok := ownFact(e); ok {
@@ -82,7 +82,7 @@ func (j *judge) factOf(ctx context.Context, e parsed) (string, error) {
 // resource. The rest of the body is only compared with it.
 func (j *judge) confirm(ctx context.Context, e parsed) (Record, error) {
 	switch {
-	case !e.Family.Known() || e.ResourceID == "":
+	case !e.Family.known() || e.ResourceID == "":
 		return Record{}, fmt.Errorf("%w: the event names no resource to look up", ErrUnconfirmed)
 	case rowOf(e.Kind) == nil:
 		return Record{}, fmt.Errorf("%w: the API can't confirm an event of an unknown kind", ErrUnconfirmed)

@@ -48,8 +48,8 @@ type TransactionData struct {
 	NetAmount     int64 // what is left after the gateway's fee; many gateways don't send it
 	Currency      gateway.Currency
 	PaidAt        gateway.Timestamp
-	Customer      EventCustomer
-	Products      []EventProduct
+	Customer      gateway.Buyer // the name, e-mail address and phone number
+	Products      []gateway.ProductLine
 	Informations  []gateway.Information
 
 	// Extra holds members that this version does not know, or that have an
@@ -70,26 +70,6 @@ func (d *TransactionData) Charged() int64 { return d.amounts().Charged() }
 
 func (d *TransactionData) amounts() *gateway.Transaction {
 	return &gateway.Transaction{Amount: d.Amount, BasePrice: d.BasePrice, PaidAmount: d.PaidAmount}
-}
-
-// EventCustomer is the buyer in an event.
-type EventCustomer struct {
-	Name  string
-	Email string
-	Phone string
-
-	// Extra is as in [TransactionData].
-	Extra map[string]json.RawMessage
-}
-
-// EventProduct is a product in an event.
-type EventProduct struct {
-	Title     string
-	UnitPrice int64 // cents
-	Quantity  int
-
-	// Extra is as in [TransactionData].
-	Extra map[string]json.RawMessage
 }
 
 // Transaction returns e as the event of a transaction. It returns an error if
@@ -122,7 +102,7 @@ func readTransactionData(o object) TransactionData {
 		PaidAt:        o.timestamp("paid_at", "paidAt"),
 	}
 	if c, ok := o.object("customer"); ok {
-		d.Customer = EventCustomer{Name: c.person("name"), Email: c.person("email"), Phone: c.person("phone"), Extra: c.rest()}
+		d.Customer = gateway.Buyer{Name: c.person("name"), Email: c.person("email"), Phone: c.person("phone"), Extra: c.rest()}
 	}
 	d.Products = listOf(o, "products", readEventProduct)
 	d.Informations = listOf(o, "informations", func(i object) gateway.Information {
@@ -132,12 +112,12 @@ func readTransactionData(o object) TransactionData {
 	return d
 }
 
-func readEventProduct(o object) EventProduct {
-	return EventProduct{
-		Title:     o.text("title", "name"),
-		UnitPrice: o.amount("unit_price", "unitPrice", "price"),
-		Quantity:  o.count("quantity"),
-		Extra:     o.rest(),
+func readEventProduct(o object) gateway.ProductLine {
+	return gateway.ProductLine{
+		Name:     o.text("title", "name"),
+		Price:    o.amount("unit_price", "unitPrice", "price"),
+		Quantity: o.count("quantity"),
+		Extra:    o.rest(),
 	}
 }
 
@@ -187,23 +167,7 @@ type SubscriptionData struct {
 	FailureReason      string // only for a failed charge
 
 	// LatestTransaction is the last charge, or nil if there is none.
-	LatestTransaction *ChargeData
-
-	// Extra is as in [TransactionData].
-	Extra map[string]json.RawMessage
-}
-
-// ChargeData is a charge of a subscription in an event. Amounts are in cents.
-type ChargeData struct {
-	ID             string
-	Status         gateway.TransactionStatus
-	Amount         int64
-	PaidAmount     int64
-	RefundedAmount int64
-	Currency       gateway.Currency
-	ExternalRef    string
-	CreatedAt      gateway.Timestamp
-	PaidAt         gateway.Timestamp
+	LatestTransaction *gateway.SubscriptionTransaction
 
 	// Extra is as in [TransactionData].
 	Extra map[string]json.RawMessage
@@ -253,8 +217,8 @@ func readSubscriptionData(o object) SubscriptionData {
 	return d
 }
 
-func readChargeData(o object) *ChargeData {
-	return &ChargeData{
+func readChargeData(o object) *gateway.SubscriptionTransaction {
+	return &gateway.SubscriptionTransaction{
 		ID:             o.text("id"),
 		Status:         gateway.TransactionStatus(o.text("status")),
 		Amount:         o.amount("amount"),
@@ -272,8 +236,9 @@ func readChargeData(o object) *ChargeData {
 type TransferEvent struct {
 	*Event
 
-	// Data is the transfer as the event describes it.
-	Data TransferData
+	// Data is the transfer as the event describes it: without the Pix key, and with
+	// the TransferredAt as its only time. Extra["net_amount"] is Amount minus Fee.
+	Data gateway.Transfer
 
 	// Confirmed is the transfer as the API returned it when the event was
 	// accepted. It is nil for a signed event, whose Data is what was signed.
@@ -287,22 +252,6 @@ func (e *TransferEvent) State() gateway.TransferStatus {
 		return e.Confirmed.Status
 	}
 	return e.Data.Status
-}
-
-// TransferData is the data of a transfer's event, whether sent flat or under
-// "object". Amounts are in cents; absent members are zero.
-type TransferData struct {
-	ID            string
-	Status        gateway.TransferStatus
-	Type          string // "pix"
-	Amount        int64
-	Fee           int64
-	NetAmount     int64
-	ExternalRef   string
-	TransferredAt gateway.Timestamp
-
-	// Extra is as in [TransactionData].
-	Extra map[string]json.RawMessage
 }
 
 // Transfer returns e as the event of a transfer. The errors are those of
@@ -319,19 +268,24 @@ func (e *Event) Transfer() (*TransferEvent, error) {
 	return t, nil
 }
 
-func readTransferData(o object) TransferData {
+// readTransferData reads a transfer that was sent flat or under "object".
+func readTransferData(o object) gateway.Transfer {
 	// Members under "object" take precedence over those beside it, so they
 	// are read last.
 	if inner, ok := o.object("object"); ok {
 		o.to = inner.to
 	}
-	return TransferData{
+	// net_amount stays in Extra, but must be a number of cents like the others.
+	if m := o.find("net_amount", "netAmount"); m != nil {
+		o.amount("net_amount", "netAmount")
+		m.taken = false
+	}
+	return gateway.Transfer{
 		ID:            o.text("id"),
 		Status:        gateway.TransferStatus(o.text("status")),
 		Type:          o.text("type"),
 		Amount:        o.amount("amount"),
 		Fee:           o.amount("fee"),
-		NetAmount:     o.amount("net_amount", "netAmount"),
 		ExternalRef:   o.text("external_ref", "externalRef", "correlation_id", "correlationId"),
 		TransferredAt: o.timestamp("transferred_at", "transferredAt"),
 		Extra:         o.rest(),

@@ -77,7 +77,7 @@ func (x *examination) examine(others [][]byte) {
 	case !x.signed():
 	case len(x.forms) == 0:
 		x.found(Finding{
-			Cause:  CauseNoSecret,
+			Cause:  causeNoSecret,
 			Detail: "No key was given, or every key is empty.",
 			Fix:    "Set the signing secret of the endpoint. If it comes from an environment variable, check that the variable is set.",
 		})
@@ -88,7 +88,7 @@ func (x *examination) examine(others [][]byte) {
 
 func emptyBody() Finding {
 	return Finding{
-		Cause:  CauseEmptyBody,
+		Cause:  causeEmptyBody,
 		Detail: "The body is empty.",
 		Fix: "Something read the body before, such as a logger, a body parser or a framework's binding. " +
 			"Keep the bytes that arrived and verify those.",
@@ -102,7 +102,7 @@ func (x *examination) unexplained() {
 	}
 	x.found(x.suspicions()...)
 	x.found(Finding{
-		Cause: CauseWrongSecret,
+		Cause: causeWrongSecret,
 		Detail: fmt.Sprintf("No given key made the signature: %d key(s) were tried, in %d forms, with %d forms of the body.",
 			len(x.v.Keys), len(x.forms), x.tried),
 		Fix: "Compare the secret with that of this endpoint in this environment. If it is the same, the body is not what the gateway signed: " +
@@ -182,7 +182,7 @@ func (x *examination) expired(key int) *Finding {
 		return nil
 	}
 	return &Finding{
-		Cause:  CauseSecretExpired,
+		Cause:  causeSecretExpired,
 		Detail: x.keyID(key) + " made the signature, and its NotAfter has passed: " + notAfter.UTC().Format(time.RFC3339) + ".",
 		Fix:    "The gateway still signs with this secret. Give it the new one, or extend NotAfter until it uses the new one.",
 	}
@@ -245,7 +245,7 @@ func (x *examination) ofOther(other []byte) *Finding {
 		name = "event " + strconv.Quote(theirs.ID)
 	}
 	return &Finding{
-		Cause:  CauseOtherEvent,
+		Cause:  causeOtherEvent,
 		Detail: "The signature belongs to the body of " + name + ", not to this one.",
 		Fix:    "Keep the headers and the body of a delivery together. Look for variables that concurrent requests share, and for fixtures that were mixed up.",
 	}
@@ -278,7 +278,7 @@ func (x *examination) searchContents() bool {
 			} {
 				if s := x.match(key.text, c.parts...); s != nil {
 					x.prove(key, s, &Finding{
-						Cause:  CauseSignedContent,
+						Cause:  causeSignedContent,
 						Detail: "What was signed is " + c.name + ".",
 						Fix:    `Sign the timestamp, a dot and the body: HMAC-SHA256(secret, timestamp + "." + body), as webhook.Sign does in Go.`,
 					})
@@ -305,7 +305,7 @@ func (x *examination) searchTimes() bool {
 				s := x.match(key.text, []byte(strconv.FormatInt(other, 10)+"."), x.d.Body)
 				if s != nil {
 					x.prove(key, s, &Finding{
-						Cause: CauseOtherTimestamp,
+						Cause: causeOtherTimestamp,
 						Detail: fmt.Sprintf("The signature was made with the timestamp %d, and the header %s says %d.",
 							other, x.v.Headers.timestamp(), at),
 						Fix: "Keep the headers of one attempt together: each attempt is signed anew, with its own timestamp. Your own code must not set the header.",

@@ -78,7 +78,7 @@ type alteration struct {
 }
 
 func (a alteration) finding() *Finding {
-	return &Finding{Cause: CauseAlteredBody, Detail: "The body " + a.what + ".", Fix: a.fix}
+	return &Finding{Cause: causeAlteredBody, Detail: "The body " + a.what + ".", Fix: a.fix}
 }
 
 const rawBytes = "Verify the bytes that arrived, before anything changes them."
@@ -227,7 +227,7 @@ func fromUTF16(b []byte) []byte {
 // suspicions are the findings for a body that could not be restored.
 func (x *examination) suspicions() (list []Finding) {
 	altered := func(detail, fix string) {
-		list = append(list, Finding{Cause: CauseAlteredBody, Detail: detail, Fix: fix})
+		list = append(list, Finding{Cause: causeAlteredBody, Detail: detail, Fix: fix})
 	}
 	if sent := values(x.d.Header, "Content-Length"); len(sent) == 1 && sent[0] != strconv.Itoa(len(x.d.Body)) {
 		if n, err := strconv.ParseUint(sent[0], 10, 63); err == nil {

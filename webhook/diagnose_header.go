@@ -29,7 +29,7 @@ func (x *examination) readSignatures() {
 	})
 	if list, ok := splitSignatures(sent); !ok {
 		x.found(Finding{
-			Cause:  CauseRepeatedHeader,
+			Cause:  causeRepeatedHeader,
 			Detail: fmt.Sprintf("There are more than %d signatures.", maxSignatures),
 			Fix:    "The gateway sends one, or two while it rotates its secret. Look for a proxy that adds headers.",
 		})
@@ -58,7 +58,7 @@ func (x *examination) readSignatures() {
 
 func malformedSignature(what string) Finding {
 	return Finding{
-		Cause:  CauseMalformedSignature,
+		Cause:  causeMalformedSignature,
 		Detail: what,
 		Fix:    "Pass the header on as it arrived. If you make the signature yourself, write " + aSignature + ", as webhook.Sign does in Go.",
 	}
@@ -112,14 +112,14 @@ func (x *examination) readTimestamps() {
 	sent := splitTimestamps(found)
 	if len(found) > 0 && len(sent) == 0 {
 		x.found(Finding{
-			Cause:  CauseMalformedTimestamp,
+			Cause:  causeMalformedTimestamp,
 			Detail: "The timestamp is empty.",
 			Fix:    "Pass the header on as it arrived.",
 		})
 	}
 	if len(sent) > 1 {
 		x.found(Finding{
-			Cause:  CauseRepeatedHeader,
+			Cause:  causeRepeatedHeader,
 			Detail: fmt.Sprintf("There are %d different timestamps; only one can be signed.", len(sent)),
 			Fix:    "Look for a proxy or middleware that adds the header " + x.v.Headers.timestamp() + ".",
 		})
@@ -141,7 +141,7 @@ func (x *examination) readTimestamps() {
 // if it can't.
 func readTimestamp(text string) (at int64, f Finding) {
 	f = Finding{
-		Cause:  CauseMalformedTimestamp,
+		Cause:  causeMalformedTimestamp,
 		Detail: "The timestamp is not a number of Unix seconds in decimal digits.",
 		Fix:    "Pass the header on as it arrived. If you make the signature yourself, sign and send Unix seconds, such as 1700000000.",
 	}
@@ -155,7 +155,7 @@ func readTimestamp(text string) (at int64, f Finding) {
 			for range digits - len("1700000000") {
 				n /= 10
 			}
-			f.Cause = CauseTimestampMilliseconds
+			f.Cause = causeTimestampMilliseconds
 			f.Detail = "The timestamp has " + strconv.Itoa(digits) + " digits: it is in " + unit + ", but the gateway sends seconds."
 			f.Fix = "Sign and send Unix seconds: in JavaScript Math.floor(Date.now() / 1000), in Go time.Now().Unix()."
 		}
@@ -235,7 +235,7 @@ func likeness(a, b string) (n int) {
 
 func (x *examination) renamed(want, got, what string) Finding {
 	f := Finding{
-		Cause:  CauseWrongHeader,
+		Cause:  causeWrongHeader,
 		Detail: "The header " + want + " is missing, and " + quotedName(got) + " contains a " + what + ".",
 		Fix: "If your gateway uses that name, set Headers." + strings.ToUpper(what[:1]) + what[1:] + " of webhook.Config or webhook.Verifier to " +
 			quotedName(got) + ". Otherwise keep the proxy from renaming it.",
@@ -264,7 +264,7 @@ func (x *examination) missing(name, what string) Finding {
 		there = "The request has " + strings.Join(names, ", ")
 	}
 	return Finding{
-		Cause:  CauseMissingHeader,
+		Cause:  causeMissingHeader,
 		Detail: "The header " + name + " is missing, and no other header contains a " + what + ". " + there + ".",
 		Fix: "Pass the gateway's headers to the receiver. Deliveries to a notify_url and to an endpoint without a secret are not signed: " +
 			"for those use SignatureOrReadBack or ReadBackOnly.",
@@ -303,14 +303,14 @@ func (x *examination) judgeTime() {
 		return
 	}
 	f := Finding{
-		Cause:  CauseTimestampTooOld,
+		Cause:  causeTimestampTooOld,
 		Detail: fmt.Sprintf("The timestamp is %s behind the receiver's clock; the tolerance is %v.", readable(age), tolerance),
 		Fix: "If every delivery is too old, set the receiver's clock (NTP). If it is a recorded or queued delivery, verify it when it arrives, " +
 			"or have the gateway deliver it again: each attempt is signed anew.",
 		Proven: x.error == ErrStaleTimestamp || x.key >= 0,
 	}
 	if age < 0 {
-		f.Cause = CauseTimestampInFuture
+		f.Cause = causeTimestampInFuture
 		f.Detail = fmt.Sprintf("The timestamp is %s ahead of the receiver's clock; the tolerance is %v.", readable(-age), tolerance)
 		f.Fix = "Set the receiver's clock (NTP)."
 	}

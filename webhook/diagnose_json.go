@@ -178,7 +178,7 @@ func (s style) differences(n node, body []byte) (list []string) {
 // its form shows it, by which encoder.
 func (x *examination) reencoded(differences []string) *Finding {
 	f := &Finding{
-		Cause:  CauseReencodedBody,
+		Cause:  causeReencodedBody,
 		Detail: "The JSON was parsed and written again.",
 		Fix: "Verify the bytes that arrived. Don't let a body parser run first: use http.Request.Body itself, " +
 			"express.raw instead of express.json, request.get_data() instead of request.json.",

@@ -149,7 +149,7 @@ func (x *examination) inForm(f secretForm) *Finding {
 		return nil
 	}
 	return &Finding{
-		Cause:  CauseSecretForm,
+		Cause:  causeSecretForm,
 		Detail: "The signature was made with another form of " + x.keyID(f.index) + ": the given key " + strings.Join(f.wrong, " and ") + ".",
 		Fix:    f.fix,
 	}

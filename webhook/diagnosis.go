@@ -27,7 +27,12 @@ type Diagnosis struct {
 
 // Finding is one fault of a delivery.
 type Finding struct {
-	Cause  Cause  `json:"cause"`
+	// Cause is the kind of fault: missing_header, wrong_header, repeated_header,
+	// malformed_signature, malformed_timestamp, timestamp_milliseconds,
+	// timestamp_too_old, timestamp_in_future, other_timestamp, signed_content,
+	// empty_body, reencoded_body, altered_body, other_event, no_secret,
+	// secret_expired, secret_form or wrong_secret.
+	Cause  string `json:"cause"`
 	Detail string `json:"detail"` // what was found
 	Fix    string `json:"fix"`    // what to change
 	// Proven reports that the signature is valid once this fault is undone.
@@ -35,29 +40,26 @@ type Finding struct {
 	Proven bool `json:"proven"`
 }
 
-// Cause is the kind of a [Finding].
-type Cause string
-
-// The causes.
+// The causes of a [Finding].
 const (
-	CauseMissingHeader         Cause = "missing_header"         // one of the signature's headers is missing
-	CauseWrongHeader           Cause = "wrong_header"           // the header arrived under another name
-	CauseRepeatedHeader        Cause = "repeated_header"        // two timestamps, or more than 8 signatures
-	CauseMalformedSignature    Cause = "malformed_signature"    // not "sha256=" and 64 lower-case hex digits
-	CauseMalformedTimestamp    Cause = "malformed_timestamp"    // not Unix seconds
-	CauseTimestampMilliseconds Cause = "timestamp_milliseconds" // milliseconds or a finer unit instead of seconds
-	CauseTimestampTooOld       Cause = "timestamp_too_old"      // the signature is older than the tolerance
-	CauseTimestampInFuture     Cause = "timestamp_in_future"    // it is further ahead of the clock than the tolerance
-	CauseOtherTimestamp        Cause = "other_timestamp"        // the signature covers the body with another timestamp
-	CauseSignedContent         Cause = "signed_content"         // what was signed is not timestamp, dot, body
-	CauseEmptyBody             Cause = "empty_body"             // other code has already read the body
-	CauseReencodedBody         Cause = "reencoded_body"         // the JSON was parsed and written again
-	CauseAlteredBody           Cause = "altered_body"           // charset, line endings, white space, or a layer around the JSON
-	CauseOtherEvent            Cause = "other_event"            // the signature belongs to the body of another event
-	CauseNoSecret              Cause = "no_secret"              // no key was given
-	CauseSecretExpired         Cause = "secret_expired"         // the key's NotAfter has passed
-	CauseSecretForm            Cause = "secret_form"            // white space, quotes, a prefix or an encoding around the key
-	CauseWrongSecret           Cause = "wrong_secret"           // no given key made the signature
+	causeMissingHeader         = "missing_header"         // one of the signature's headers is missing
+	causeWrongHeader           = "wrong_header"           // the header arrived under another name
+	causeRepeatedHeader        = "repeated_header"        // two timestamps, or more than 8 signatures
+	causeMalformedSignature    = "malformed_signature"    // not "sha256=" and 64 lower-case hex digits
+	causeMalformedTimestamp    = "malformed_timestamp"    // not Unix seconds
+	causeTimestampMilliseconds = "timestamp_milliseconds" // milliseconds or a finer unit instead of seconds
+	causeTimestampTooOld       = "timestamp_too_old"      // the signature is older than the tolerance
+	causeTimestampInFuture     = "timestamp_in_future"    // it is further ahead of the clock than the tolerance
+	causeOtherTimestamp        = "other_timestamp"        // the signature covers the body with another timestamp
+	causeSignedContent         = "signed_content"         // what was signed is not timestamp, dot, body
+	causeEmptyBody             = "empty_body"             // other code has already read the body
+	causeReencodedBody         = "reencoded_body"         // the JSON was parsed and written again
+	causeAlteredBody           = "altered_body"           // charset, line endings, white space, or a layer around the JSON
+	causeOtherEvent            = "other_event"            // the signature belongs to the body of another event
+	causeNoSecret              = "no_secret"              // no key was given
+	causeSecretExpired         = "secret_expired"         // the key's NotAfter has passed
+	causeSecretForm            = "secret_form"            // white space, quotes, a prefix or an encoding around the key
+	causeWrongSecret           = "wrong_secret"           // no given key made the signature
 )
 
 // String returns the diagnosis for people, one line for the result and three for
@@ -70,7 +72,7 @@ func (d Diagnosis) String() string {
 		b.WriteString("rejected: " + string(d.Error))
 	}
 	for i, f := range d.Findings {
-		b.WriteString("\n" + strconv.Itoa(i+1) + ". " + string(f.Cause))
+		b.WriteString("\n" + strconv.Itoa(i+1) + ". " + f.Cause)
 		if f.Proven {
 			b.WriteString(" (proven)")
 		}

@@ -142,8 +142,8 @@ func TestTransactionEvent(t *testing.T) {
 		ID: "tx_1", EventType: webhook.TransactionPaid, CorrelationID: "order-7", Method: gateway.Pix,
 		Status: gateway.TransactionPaid, Amount: 1990, Currency: gateway.BRL,
 		PaidAt:       gateway.TimestampOf(time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC)),
-		Customer:     webhook.EventCustomer{Name: "Ana", Email: "ana@example.com", Extra: map[string]json.RawMessage{"vip": json.RawMessage("true")}},
-		Products:     []webhook.EventProduct{{Title: "Mug", UnitPrice: 995, Quantity: 2}},
+		Customer:     gateway.Buyer{Name: "Ana", Email: "ana@example.com", Extra: map[string]json.RawMessage{"vip": json.RawMessage("true")}},
+		Products:     []gateway.ProductLine{{Name: "Mug", Price: 995, Quantity: 2}},
 		Informations: []gateway.Information{{Key: "k", Value: "v"}},
 		Extra:        map[string]json.RawMessage{"future": json.RawMessage(`{"a":1}`)},
 	}, e.Data)
@@ -213,10 +213,10 @@ func TestTransferEventFlatAndUnderObject(t *testing.T) {
 	flat, err := parse(t, `{"id":"e","type":"payout.transferred","data":{`+object+`,"beside":1}}`).Transfer()
 	require.NoError(t, err)
 	assert.Equal(t, nested.Data, flat.Data)
-	assert.Equal(t, webhook.TransferData{
-		ID: "po_1", Status: "paid", Type: "pix", Amount: 1200, Fee: 50, NetAmount: 1150,
+	assert.Equal(t, gateway.Transfer{
+		ID: "po_1", Status: "paid", Type: "pix", Amount: 1200, Fee: 50,
 		TransferredAt: gateway.TimestampOf(time.Date(2027, 1, 4, 12, 0, 0, 0, time.UTC)),
-		Extra:         map[string]json.RawMessage{"beside": json.RawMessage("1")},
+		Extra:         map[string]json.RawMessage{"beside": json.RawMessage("1"), "net_amount": json.RawMessage(`"1150"`)},
 	}, flat.Data)
 }
 
@@ -251,10 +251,10 @@ func TestAmountsAreReadExactly(t *testing.T) {
 		tx, err := parse(t, `{"id":"e","event":"transaction","data":{"amount":`+text+`,"products":[{"unit_price":`+text+`,"quantity":`+text+`}]}}`).Transaction()
 		require.NoError(t, err, text)
 		assert.Equal(t, want, tx.Data.Amount, text)
-		assert.Equal(t, webhook.EventProduct{UnitPrice: want, Quantity: int(want)}, tx.Data.Products[0], text)
+		assert.Equal(t, gateway.ProductLine{Price: want, Quantity: int(want)}, tx.Data.Products[0], text)
 		tr, err := parse(t, `{"id":"e","type":"payout.failed","data":{"object":{"amount":`+text+`,"fee":`+text+`,"net_amount":`+text+`}}}`).Transfer()
 		require.NoError(t, err, text)
-		assert.Equal(t, []int64{want, want, want}, []int64{tr.Data.Amount, tr.Data.Fee, tr.Data.NetAmount}, text)
+		assert.Equal(t, []int64{want, want}, []int64{tr.Data.Amount, tr.Data.Fee}, text)
 		sub, err := parse(t, `{"id":"e","event":"subscription","data":{"amount":`+text+`,"latestTransaction":{"paidAmount":`+text+`}}}`).Subscription()
 		require.NoError(t, err, text)
 		assert.Equal(t, want, sub.Data.Amount, text)
@@ -449,7 +449,7 @@ func TestANullInWordsIsAbsent(t *testing.T) {
 		e, err := parse(t, `{"id":"e","event":"transaction","api_version":"`+version+`","data":{"event_type":"transaction.paid","amount":1,
 			"customer":{"name":"Null Silva","email":"null","phone":"null"},"informations":[{"key":"k","value":"null"}]}}`).Transaction()
 		require.NoError(t, err)
-		assert.Equal(t, webhook.EventCustomer{Name: "Null Silva"}, e.Data.Customer)
+		assert.Equal(t, gateway.Buyer{Name: "Null Silva"}, e.Data.Customer)
 		assert.Equal(t, "null", e.Data.Informations[0].Value, "of the merchant")
 	}
 }

@@ -146,10 +146,10 @@ func TestAnUnsignedEventHasOnlyDataFromTheAPI(t *testing.T) {
 		assert.NotContains(t, string(raw), "evil", family)
 		assert.NotContains(t, string(raw), "666", family)
 	}
-	assert.Equal(t, []webhook.EventProduct{{Title: "Mug", UnitPrice: 1990, Quantity: 1}}, tx.Data.Products)
+	assert.Equal(t, []gateway.ProductLine{{Name: "Mug", Price: 1990, Quantity: 1}}, tx.Data.Products)
 	assert.Equal(t, "ana@example.com", tx.Data.Customer.Email)
 	assert.Equal(t, "order-1", tx.CorrelationID)
-	assert.Equal(t, int64(1150), tr.Data.NetAmount)
+	assert.Equal(t, "1150", string(tr.Data.Extra["net_amount"]))
 	assert.Equal(t, "payout-1", tr.CorrelationID)
 	assert.JSONEq(t, `{"plan":"basic"}`, sub.Data.Metadata.Text())
 	require.NotNil(t, sub.Data.LatestTransaction)

@@ -20,8 +20,8 @@ const (
 	FamilyTransfer     Family = "transfer"
 )
 
-// Known reports whether this version defines f.
-func (f Family) Known() bool {
+// known reports whether this version defines f.
+func (f Family) known() bool {
 	return f == FamilyTransaction || f == FamilySubscription || f == FamilyTransfer
 }
 

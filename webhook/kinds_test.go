@@ -46,7 +46,7 @@ func TestEveryRowOfTheTableOfKindsIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, row := range webhook.KindRows() {
 		family := row.Kind.Family()
-		assert.True(t, family.Known(), "%s belongs to no family", row.Kind)
+		assert.Contains(t, []webhook.Family{webhook.FamilyTransaction, webhook.FamilySubscription, webhook.FamilyTransfer}, family, "%s belongs to no family", row.Kind)
 		assert.True(t, row.HasProof, "%s can't be confirmed", row.Kind)
 		for _, status := range append([]string{row.Kind.Status()}, row.DerivedFrom...) {
 			assert.True(t, isState(family, status), "%q of %s is not a state of a %s", status, row.Kind, family)

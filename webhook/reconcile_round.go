@@ -145,7 +145,7 @@ func (ro *round) check(ctx context.Context, open OpenResource) (Reconciliation, 
 		one.Failed = 1
 		return one, err
 	}
-	if !open.Family.Known() || open.ID == "" {
+	if !open.Family.known() || open.ID == "" {
 		return fail(errors.New("webhook: an OpenResource needs a known Family, and an ID or an ExternalRef"))
 	}
 	if !ro.rx.enter() {
@@ -433,7 +433,7 @@ func (ro *round) newest(ctx context.Context, family Family, since time.Time) ite
 		})
 	}
 	params := gateway.TransactionListParams{Limit: pageSize, From: since}
-	return eachListed(api.Transactions.All(ctx, params), func(tx *gateway.TransactionSummary) (listed, bool) {
+	return eachListed(api.Transactions.All(ctx, params), func(tx *gateway.Transaction) (listed, bool) {
 		return listed{ref: tx.ExternalRef, id: tx.ID}, false
 	})
 }

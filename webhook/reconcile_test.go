@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -113,7 +114,7 @@ func TestAReconciledEventLooksLikeAnEvent(t *testing.T) {
 	assert.Equal(t, "order-7", got.CorrelationID)
 	assert.Equal(t, int64(1990), got.Data.Amount)
 	assert.Equal(t, "Ana", got.Data.Customer.Name)
-	assert.Equal(t, []webhook.EventProduct{{Title: "Mug", UnitPrice: 995, Quantity: 2}}, got.Data.Products)
+	assert.Equal(t, []gateway.ProductLine{{Name: "Mug", Price: 995, Quantity: 2}}, got.Data.Products)
 	assert.Equal(t, "expired", got.ConfirmedStatus)
 	assert.Equal(t, "order-7", got.Confirmed.ExternalRef)
 }

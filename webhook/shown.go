@@ -37,30 +37,6 @@ func (d TransactionData) MarshalJSON() ([]byte, error) {
 	return masking.JSON((*plain)(&d))
 }
 
-// LogValue returns c with personal data masked.
-func (c EventCustomer) LogValue() slog.Value { return masking.Value(c) }
-
-// Format writes c with personal data masked, for every verb.
-func (c EventCustomer) Format(f fmt.State, _ rune) { masking.Format(f, c) }
-
-// MarshalJSON writes the fields of c, in a log of log/slog masked.
-func (c EventCustomer) MarshalJSON() ([]byte, error) {
-	type plain EventCustomer
-	return masking.JSON((*plain)(&c))
-}
-
-// LogValue returns p with personal data masked.
-func (p EventProduct) LogValue() slog.Value { return masking.Value(p) }
-
-// Format writes p with personal data masked, for every verb.
-func (p EventProduct) Format(f fmt.State, _ rune) { masking.Format(f, p) }
-
-// MarshalJSON writes the fields of p, in a log of log/slog masked.
-func (p EventProduct) MarshalJSON() ([]byte, error) {
-	type plain EventProduct
-	return masking.JSON((*plain)(&p))
-}
-
 // LogValue returns d with personal data masked.
 func (d SubscriptionData) LogValue() slog.Value { return masking.Value(d) }
 
@@ -70,30 +46,6 @@ func (d SubscriptionData) Format(f fmt.State, _ rune) { masking.Format(f, d) }
 // MarshalJSON writes the fields of d, in a log of log/slog masked.
 func (d SubscriptionData) MarshalJSON() ([]byte, error) {
 	type plain SubscriptionData
-	return masking.JSON((*plain)(&d))
-}
-
-// LogValue returns d with personal data masked.
-func (d ChargeData) LogValue() slog.Value { return masking.Value(d) }
-
-// Format writes d with personal data masked, for every verb.
-func (d ChargeData) Format(f fmt.State, _ rune) { masking.Format(f, d) }
-
-// MarshalJSON writes the fields of d, in a log of log/slog masked.
-func (d ChargeData) MarshalJSON() ([]byte, error) {
-	type plain ChargeData
-	return masking.JSON((*plain)(&d))
-}
-
-// LogValue returns d with personal data masked.
-func (d TransferData) LogValue() slog.Value { return masking.Value(d) }
-
-// Format writes d with personal data masked, for every verb.
-func (d TransferData) Format(f fmt.State, _ rune) { masking.Format(f, d) }
-
-// MarshalJSON writes the fields of d, in a log of log/slog masked.
-func (d TransferData) MarshalJSON() ([]byte, error) {
-	type plain TransferData
 	return masking.JSON((*plain)(&d))
 }
 
@@ -194,7 +146,7 @@ func (e TransferEvent) MarshalJSON() ([]byte, error) {
 	return masking.JSON(struct {
 		*plainEvent
 
-		Data      TransferData
+		Data      gateway.Transfer
 		Confirmed *gateway.Transfer
 	}{(*plainEvent)(e.Event), e.Data, e.Confirmed})
 }

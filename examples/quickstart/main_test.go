@@ -112,7 +112,7 @@ func TestGatewayFromTheEnvironment(t *testing.T) {
 }
 
 func TestProductionIsNotPaid(t *testing.T) {
-	mock := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
+	mock := mockserver.Run(t, mockserver.WithProduction())
 	t.Setenv("GATEWAY_BASE_URL", listen(t, mock))
 	t.Setenv("GATEWAY_API_KEY", mock.Key())
 

@@ -119,8 +119,8 @@ func (s *Shop) Pay(ctx context.Context, id string) error {
 }
 
 // Find returns every transaction with the reference that was created since.
-func (s *Shop) Find(ctx context.Context, reference string, since time.Time) ([]gateway.TransactionSummary, error) {
-	var found []gateway.TransactionSummary
+func (s *Shop) Find(ctx context.Context, reference string, since time.Time) ([]gateway.Transaction, error) {
+	var found []gateway.Transaction
 	for item, err := range s.Client.Transactions.All(ctx, gateway.TransactionListParams{From: since}) {
 		if err != nil {
 			return nil, err

@@ -63,7 +63,7 @@ func (s *seller) visit(d device) *page {
 }
 
 // transactions lists the merchant's transactions, newest first.
-func (s *seller) transactions() (list []gateway.TransactionSummary) {
+func (s *seller) transactions() (list []gateway.Transaction) {
 	s.t.Helper()
 	for item, err := range s.client.Transactions.All(s.t.Context(), gateway.TransactionListParams{}) {
 		require.NoError(s.t, err)

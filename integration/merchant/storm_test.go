@@ -245,7 +245,7 @@ func (s *shopStorm) transaction(order string, attempt int) (id string) {
 }
 
 // list returns the gateway's transactions.
-func (s *shopStorm) list() (list []gateway.TransactionSummary) {
+func (s *shopStorm) list() (list []gateway.Transaction) {
 	for tx, err := range s.client.Transactions.All(s.Context(), gateway.TransactionListParams{}, unharmed) {
 		require.NoError(s, err)
 		list = append(list, *tx)

@@ -101,7 +101,7 @@ func TestInvalidConfigsAreRejected(t *testing.T) {
 // The probe identifies the gateway before it creates anything there.
 func TestNothingIsCreatedAtAGatewayThatIsNotASandbox(t *testing.T) {
 	t.Parallel()
-	gw := mockserver.Run(t, mockserver.WithEnvironment(mockserver.Production))
+	gw := mockserver.Run(t, mockserver.WithProduction())
 	cfg := gatewayprobe.Config{
 		BaseURL: mockserver.BaseURL, Key: gateway.NewSecret("token_of_an_operator"), KnownSandbox: true,
 		HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -53,7 +53,7 @@ func FuzzListItems(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		list, err := wire.DecodeList[gateway.TransactionSummary](body)
+		list, err := wire.DecodeList[gateway.Transaction](body)
 		if err != nil {
 			require.Nil(t, list)
 			require.Error(t, wire.DescribeError(err))
@@ -62,8 +62,8 @@ func FuzzListItems(f *testing.F) {
 		for i := range list.Items {
 			encoded, err := list.Items[i].MarshalJSON()
 			require.NoError(t, err)
-			var again gateway.TransactionSummary
-			require.NoError(t, again.UnmarshalJSON(encoded), "%s", encoded)
+			var again gateway.Transaction
+			require.NoError(t, wire.Decode(encoded, &again), "%s", encoded)
 			assert.Equal(t, list.Items[i].ID, again.ID)
 			assert.Equal(t, list.Items[i].Amount, again.Amount)
 		}

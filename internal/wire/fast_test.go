@@ -67,7 +67,7 @@ func sameDecodes(t *testing.T, body []byte) {
 	sameDecode[wire.Envelope[gateway.Subscription]](t, body)
 	sameDecode[wire.Envelope[gateway.CheckoutSession]](t, body)
 	sameDecode[wire.Envelope[gateway.Transfer]](t, body)
-	sameDecode[wire.ListEnvelope[gateway.TransactionSummary]](t, body)
+	sameDecode[wire.ListEnvelope[gateway.Transaction]](t, body)
 	sameDecode[wire.ListEnvelope[gateway.Customer]](t, body)
 	sameExact[gateway.TransactionParams](t, body)
 	sameExact[gateway.SubscriptionParams](t, body)

@@ -129,7 +129,7 @@ func createCharge(ctx context.Context, c *gateway.Client, o order, opts ...gatew
 
 func storedCharges(ctx context.Context, s *schedule) ([]stored, error) {
 	page, err := s.sound.Transactions.List(ctx, gateway.TransactionListParams{Limit: 100})
-	return all(page, err, func(t *gateway.TransactionSummary) stored { return stored{t.ID, t.Charged(), s.creators[t.ID]} })
+	return all(page, err, func(t *gateway.Transaction) stored { return stored{t.ID, t.Charged(), s.creators[t.ID]} })
 }
 
 // all converts the items of the only page.

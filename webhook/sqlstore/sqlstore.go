@@ -64,10 +64,10 @@ const (
 // DefaultTable is the name of the table of events without [WithTable].
 const DefaultTable = "gateway_webhook_events"
 
-// DefaultRetention is how long completed events are remembered without
+// defaultRetention is how long completed events are remembered without
 // [WithRetention]. The gateway is assumed to stop redelivering after a day;
 // the margin covers deliveries that are resent manually.
-const DefaultRetention = 90 * 24 * time.Hour
+const defaultRetention = 90 * 24 * time.Hour
 
 // Store keeps events in a database. It implements [webhook.Store].
 type Store struct {
@@ -114,7 +114,7 @@ type Option func(*Store)
 func WithTable(name string) Option { return func(s *Store) { s.table = name } }
 
 // WithRetention sets how long completed events are remembered and unhandled
-// events are kept. The minimum is [webhook.MinRetention].
+// events are kept; default 90 days. The minimum is [webhook.MinRetention].
 func WithRetention(d time.Duration) Option { return func(s *Store) { s.retention = d } }
 
 // WithLogger sets the logger of the warnings about a pool that keeps too few
@@ -128,7 +128,7 @@ var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,30}\.)?[a-z_][a-z0-9_]{0
 // an error.
 func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 	s := &Store{
-		db: db, dialect: dialect, table: DefaultTable, retention: DefaultRetention, frontier: frontier{names: "[]"},
+		db: db, dialect: dialect, table: DefaultTable, retention: defaultRetention, frontier: frontier{names: "[]"},
 		shared: &shared{build: debug.ReadBuildInfo, puts: make(chan struct{}, maxPuts), alone: make(chan struct{}, maxAlone), views: make(map[gateway.Account]*Store)},
 	}
 	for _, o := range opts {

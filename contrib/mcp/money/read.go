@@ -125,7 +125,7 @@ func (p *plane) list(ctx context.Context, in ListInput) *Result {
 }
 
 // summary shows a transaction of a list, which has no payment code.
-func summary(t *gateway.TransactionSummary) Resource {
+func summary(t *gateway.Transaction) Resource {
 	return Resource{
 		Type: "transaction", ID: code(t.ID), Status: code(t.Status), Amount: t.Charged(), Currency: code(t.Currency), Method: code(t.Method),
 		Settled: t.Status.Settled(), Paid: t.PaidAmount, Refunded: t.RefundedAmount, CreatedAt: stamp(t.CreatedAt.Time),

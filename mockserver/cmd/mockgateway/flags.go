@@ -313,7 +313,7 @@ func (f *flags) config() (config, error) {
 		return cfg, fmt.Errorf("%s must be host:port, such as 127.0.0.1:4010: %w", f.name("addr"), err)
 	}
 	if f.environment == "production" {
-		add(mockserver.WithEnvironment(mockserver.Production))
+		add(mockserver.WithProduction())
 	}
 	if err := f.readings(&cfg); err != nil {
 		return cfg, err

@@ -50,7 +50,7 @@ func (p *Plane) diagnose(c *call, in DiagnoseBody) (any, error) {
 	}
 	v.Keys = []webhook.SigningKey{{ID: "secret", Key: gateway.NewSecret(in.Secret)}}
 	given := v.Diagnose(d, others...)
-	i := slices.IndexFunc(given.Findings, func(f webhook.Finding) bool { return f.Cause == webhook.CauseWrongSecret })
+	i := slices.IndexFunc(given.Findings, func(f webhook.Finding) bool { return f.Cause == "wrong_secret" })
 	if i < 0 {
 		return given, nil
 	}

@@ -95,7 +95,7 @@ type customerView struct {
 
 type productView struct {
 	Title     string `json:"title"`
-	UnitPrice int64  `json:"unit_price"`
+	UnitPrice int64  `json:"unit_price"` // cents
 	Quantity  int    `json:"quantity"`
 }
 

@@ -59,7 +59,7 @@ func (s *shop) link(body string) string {
 }
 
 // transactions lists what the merchant has, the newest first.
-func (s *shop) transactions() (list []gateway.TransactionSummary) {
+func (s *shop) transactions() (list []gateway.Transaction) {
 	s.t.Helper()
 	for item, err := range s.client.Transactions.All(s.t.Context(), gateway.TransactionListParams{}) {
 		require.NoError(s.t, err)
@@ -69,7 +69,7 @@ func (s *shop) transactions() (list []gateway.TransactionSummary) {
 }
 
 // only returns the one transaction.
-func (s *shop) only() gateway.TransactionSummary {
+func (s *shop) only() gateway.Transaction {
 	s.t.Helper()
 	list := s.transactions()
 	require.Len(s.t, list, 1)

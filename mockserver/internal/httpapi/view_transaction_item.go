@@ -9,7 +9,7 @@ import (
 // dialect lists transactions as a read returns them.
 type transactionItem struct {
 	ID            string            `json:"id"`
-	Buyer         itemBuyer         `json:"buyer"`
+	Buyer         itemBuyer         `json:"buyer"` // often only name and email
 	Payment       itemPayment       `json:"payment"`
 	Status        string            `json:"status"`
 	Products      []itemProductView `json:"products"`

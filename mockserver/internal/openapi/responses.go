@@ -94,6 +94,9 @@ func (d *document) viewStruct(t, twin reflect.Type, name string) *schema {
 		name = twin.Name()
 		out.Description = d.typeText(twin)
 	}
+	if own, ok := ownNames[qualified(t)]; ok {
+		name, out.Description = own.name, own.text
+	}
 	for f := range t.Fields() {
 		if f.Name == "Extra" {
 			continue
@@ -129,6 +132,16 @@ func (d *document) viewStruct(t, twin reflect.Type, name string) *schema {
 	made := d.component(name, own, out)
 	d.views[t] = strings.TrimPrefix(made.Ref, components)
 	return made
+}
+
+// ownNames are the components of views that the client reads into a type with
+// another shape.
+var ownNames = map[string]struct{ name, text string }{ //nolint:gochecknoglobals // never changes
+	"httpapi.transactionItem": {"TransactionSummary", "A transaction in a list. Amounts are in cents."},
+	"deliver.customerView":    {"EventCustomer", "The buyer in an event."},
+	"deliver.productView":     {"EventProduct", "A product in an event."},
+	"deliver.chargeView":      {"ChargeData", "A charge of a subscription in an event. Amounts are in cents."},
+	"deliver.transferView":    {"TransferData", "The data of a transfer's event, whether sent flat or under \"object\". Amounts are in cents."},
 }
 
 // closed are the views to which the interface adds no member.
@@ -276,10 +289,7 @@ func field(t reflect.Type, name string) *reflect.StructField {
 		if query, _, ok := strings.Cut(f.Tag.Get("url"), ","); ok || query != "" {
 			wire = query
 		}
-		if wire == "" && f.PkgPath == "" { // events have no tags
-			wire = snake(f.Name)
-		}
-		if wire == name {
+		if wire == name || f.PkgPath == "" && snake(f.Name) == name { // events are in snake case, and their types have no tags or camel case
 			return &f
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/webhook"
@@ -134,5 +135,5 @@ func eventTwin(k webhook.Kind) reflect.Type {
 // TransferEventData nests the data as the wire does: the receiver's type is
 // flat. Its name is that of the component.
 type TransferEventData struct {
-	Object webhook.TransferData `json:"object"`
+	Object gateway.Transfer `json:"object"`
 }
