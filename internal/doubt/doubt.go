@@ -84,7 +84,9 @@ func ByGateway(err error) bool {
 	if !ok {
 		return errors.Is(err, gateway.ErrValidation)
 	}
-	if e.StatusCode == 0 {
+	// A live gateway returns the resource that has the reference with a 200, and the
+	// client compares it.
+	if e.StatusCode == 0 || e.Existing != nil && errors.Is(err, gateway.ErrDuplicate) {
 		return true
 	}
 	inside, formatted := readRejection(e.Body)

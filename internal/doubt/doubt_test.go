@@ -16,7 +16,9 @@ import (
 func charge() gateway.TransactionParams {
 	return gateway.TransactionParams{
 		ExternalRef: "order-1", Amount: 500, Method: gateway.Pix,
-		Buyer:    gateway.BuyerParams{Name: "Ana", Email: "ana@example.com"},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
 		Products: []gateway.Product{{Name: "Mug", Price: 500}},
 	}
 }
@@ -55,6 +57,26 @@ func TestKinds(t *testing.T) {
 	for _, err := range []error{nil, errors.New("reset"), fmt.Errorf("%w: lost", gateway.ErrOutcomeUnknown)} {
 		if doubt.Kind(err)+doubt.KindOfRepeat(err) != "" {
 			t.Errorf("%v is a rejection", err)
+		}
+	}
+}
+
+// A reference that belongs to something else is a duplicate, with both ways in which
+// gateways respond to one.
+func TestAReferenceOfAnotherChargeIsADuplicate(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		client := mockserver.Run(t, mockserver.WithDialect(dialect)).Client()
+		order := charge()
+		if _, err := client.Transactions.Create(t.Context(), order); err != nil {
+			t.Fatal(err)
+		}
+		order.Amount, order.Products[0].Price = 600, 600
+		for name, opts := range map[string][]gateway.RequestOption{"first": nil, "repeat": {gateway.FirstSent(time.Now())}} {
+			_, err := client.Transactions.Create(t.Context(), order, opts...)
+			if got := doubt.Kind(err); got != "duplicate" {
+				t.Errorf("%v, %s: %q, want duplicate: %v", dialect, name, got, err)
+			}
 		}
 	}
 }

@@ -268,8 +268,16 @@ func show(i *intent.Intent) *Result {
 	case intent.Sending, intent.Unknown:
 		o := outlookOf(gateway.ErrOutcomeUnknown)
 		r.Sentinel, r.MayRetry, r.DoNext, r.Docs = o.name, true, o.doNext, o.docs
-		if i.Kind == intent.Refund {
+		switch {
+		case i.Kind == intent.Refund:
 			r.DoNext = "Money may have moved. Call commit_intent with the same intent, not before retry_at; never prepare another."
+		case i.Ambiguity != "":
+			r.MayRetry = false
+			r.DoNext = "Money may have moved, and only a person can find out. Ask the user to look for the reference " + i.Reference +
+				" in the gateway's dashboard: " + i.Ambiguity + ". Never prepare another one before that."
+		case i.Rejection != "":
+			r.DoNext = "Money may have moved: the gateway rejects the repeats (" + i.Rejection + "), which says nothing about the first request. " +
+				"Call commit_intent with the same intent, not before retry_at: it reads what happened and sends nothing. Never prepare another."
 		}
 	case intent.Done:
 		r.done(i)

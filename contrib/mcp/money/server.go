@@ -47,6 +47,8 @@ type plane struct {
 
 	// decide is Journal.Decide.
 	decide func(who, id string, round int, accept bool, via intent.Via) (*intent.Intent, error)
+	// find is plane.lookup.
+	find func(ctx context.Context, i *intent.Intent) (found *Resource, same bool, err error)
 
 	mu    sync.Mutex
 	audit io.Writer
@@ -60,6 +62,7 @@ func newPlane(c *Config) (*plane, error) {
 		return nil, errors.New("money: Config.Sealer is required: see intent.NewSealer")
 	}
 	p := &plane{client: c.Client, balance: c.Balance, journal: c.Journal, sealer: c.Sealer, now: c.Now, audit: c.Audit, decide: c.Journal.Decide}
+	p.find = p.lookup
 	if p.now == nil {
 		p.now = time.Now
 	}
