@@ -6,6 +6,9 @@ import (
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
+// local is who calls them.
+const local = "local"
+
 // Plane calls the tools without a client of the protocol.
 type Plane struct{ p *plane }
 

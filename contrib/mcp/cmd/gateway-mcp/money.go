@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gateway-go/gateway/contrib/mcp/audit"
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/contrib/mcp/money"
 )
@@ -193,14 +193,12 @@ func (f *moneyFlags) serve(ctx context.Context, stdin io.Reader, stdout, stderr 
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Journal.Close()) }()
-	if f.audit != "" {
-		file, err := os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			return fmt.Errorf("-audit: %w", err)
-		}
-		defer func() { _ = file.Close() }()
-		c.Audit = file
+	written, closeAudit, err := openAudit(f.audit, stderr)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, closeAudit()) }()
+	c.Audit = written
 	s, err := money.NewServer(c)
 	if err != nil {
 		return err
@@ -317,6 +315,6 @@ func verifier(token string) auth.TokenVerifier {
 		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			return nil, auth.ErrInvalidToken
 		}
-		return &auth.TokenInfo{UserID: hex.EncodeToString(got[:6])}, nil
+		return &auth.TokenInfo{UserID: audit.Digest(given)}, nil
 	}
 }
