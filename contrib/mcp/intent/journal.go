@@ -136,7 +136,19 @@ func (j *Journal) find(principal, id string) (*Intent, error) {
 	if i == nil || principal != "" && i.Principal != principal {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, strconv.Quote(id))
 	}
-	return j.shown(i), nil
+	c := j.shown(i)
+	if purpose, err := Purpose(c.For); err == nil && c.State == Prepared && !c.Approved {
+		// Also those that were prepared later, and may have been paid meanwhile: a
+		// person who decides on either must see the other.
+		known := slices.Clone(c.Similar)
+		for _, other := range j.similar(&c.Proposal, purpose, j.config.Now()) {
+			if !slices.Contains(known, other) {
+				known = append(known, other)
+			}
+		}
+		c.Similar = known
+	}
+	return c, nil
 }
 
 // Prepare records an intent, and returns the existing one if the same was recorded
@@ -164,8 +176,9 @@ func (j *Journal) Prepare(p Proposal) (i *Intent, existing bool, err error) {
 			case last.live() && !same(&last.Proposal, &p):
 				return &ReusedError{Existing: last}
 			case last.live():
-				i, existing = last, true
-				return nil
+				existing = true
+				i, err = j.find(p.Principal, last.ID)
+				return err
 			case last.Void != "":
 				attempt++
 			}

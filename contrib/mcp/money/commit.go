@@ -105,8 +105,12 @@ var errDeclined = fmt.Errorf("%w: the person declined", intent.ErrApproval)
 // which what the agent wrote is quoted.
 func Question(i *intent.Intent) string {
 	amount := gateway.FormatAmount(i.Amount, gateway.Currency(i.Currency))
-	purpose := strconv.Quote(cut(i.For, 60))
-	switch payee := cut(i.Payee, 100); i.Kind {
+	short := cut(i.For, maxPurpose)
+	if short != i.For {
+		short += "…"
+	}
+	purpose := strconv.Quote(short)
+	switch payee := exact(i.Payee); i.Kind {
 	case intent.Charge:
 		return fmt.Sprintf("Charge %s to the buyer %s for %s?", amount, payee, purpose)
 	case intent.Payout:
@@ -114,6 +118,18 @@ func Question(i *intent.Intent) string {
 	default:
 		return fmt.Sprintf("Refund the transaction %s until %s of it are refunded, for %s?", payee, amount, purpose)
 	}
+}
+
+// maxPurpose is how many characters of a purpose a question shows.
+const maxPurpose = 60
+
+// exact returns a payee as a person must see it: whole, and with each character that
+// another one may look like, or that can't be seen, written as its number.
+func exact(payee string) string {
+	if quoted := strconv.QuoteToASCII(payee); quoted != `"`+payee+`"` {
+		return quoted
+	}
+	return payee
 }
 
 func single() []gateway.RequestOption {

@@ -141,6 +141,7 @@ func TestWrongArguments(t *testing.T) {
 		{"mock_call", object{"method": "GET", "path": "/__mock/snapshot"}, "/v2/"},
 		{"mock_call", object{"method": "GET", "path": "/v2/../__mock/snapshot"}, "/v2/"},
 		{"mock_call", object{"method": "GET", "path": "/v2/nothing"}, "no such path"},
+		{"mock_call", create(object{"notify_url": "https://collector.example.com/?x"}), "on this machine"},
 		{"mock_act", object{"kind": "transactions", "id": "x", "action": "settle"}, "use one of"},
 		{"mock_act", object{"kind": "transactions", "id": "x", "action": "pay", "number": 1}, "takes no number"},
 		{"mock_act", object{"kind": "transactions", "id": "x", "action": "pay"}, "There is no transaction"},
