@@ -74,6 +74,8 @@ var (
 	// ErrApproval reports a decision on a question that is not open: it was decided
 	// before, has expired, belongs to something else or was forged.
 	ErrApproval = errors.New("intent: the decision does not belong to an open question")
+	// ErrForged is an ErrApproval: no server with this key has asked the question.
+	ErrForged = fmt.Errorf("%w: its state was changed", ErrApproval)
 	// ErrTerminal reports that only an approval in a terminal counts.
 	ErrTerminal = errors.New("intent: it must be approved in a terminal")
 	// ErrLimit reports that a limit does not allow the amount; see [LimitError].

@@ -2,13 +2,16 @@ package money_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
@@ -191,5 +194,46 @@ func TestTwoServersWithTheirOwnKeys(t *testing.T) {
 	}
 	if r := c.commit(); r.State != "prepared" || c.made() != 0 {
 		t.Errorf("declined: %+v", r)
+	}
+}
+
+// A state that the client changed is an error of the protocol; one that has expired is a
+// result, which says what to do.
+func TestAStateThatWasChanged(t *testing.T) {
+	t.Parallel()
+	h := connect(t, yes, "2026-07-28", everything...)
+	prepared, _, _ := h.call("prepare_payout", invoice(5000))
+	i, err := h.journal.Get("", prepared.Intent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := intent.NewSealer(bytes.Repeat([]byte("k"), 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := func(state string) (*mcp.CallToolResult, error) {
+		return h.session.CallTool(t.Context(), &mcp.CallToolParams{
+			Name: "commit_intent", Arguments: map[string]any{"intent": prepared.Intent},
+			RequestState: state, InputResponses: mcp.InputResponseMap{"approve": yes("")},
+		})
+	}
+	state := sealer.Seal(i, time.Now())
+	for _, changed := range []string{"", "x", state + "-TAMPERED", strings.Replace(state, ".0.", ".1.", 1), "9" + state, strings.Replace(state, ".0.", ".zero.", 1)} {
+		got, err := answer(changed)
+		if failed, ok := errors.AsType[*jsonrpc.Error](err); !ok || failed.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("the state %q: %+v, %v", changed, got, err)
+		}
+	}
+	if got, err := answer(sealer.Seal(i, time.Now().Add(-time.Hour))); err != nil || !got.IsError {
+		t.Errorf("an expired state: %+v, %v", got, err)
+	}
+	if log := h.audit.String(); strings.Count(log, `"sentinel":"not_approved"`) != 7 || strings.Contains(log, "TAMPERED") {
+		t.Errorf("the audit log is\n%s", log)
+	}
+	if h.paid() != 0 {
+		t.Error("it is paid")
+	}
+	if got, err := answer(state); err != nil || got.IsError || h.paid() != 1 {
+		t.Errorf("the state of the question: %+v, %v, %d are paid", got, err, h.paid())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/legacy"
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gateway-go/gateway/contrib/mcp/audit"
@@ -124,6 +125,9 @@ func add[In any](s *mcp.Server, p *plane, t tool, run func(ctx context.Context, 
 		p.log(ctx, req, r)
 		if asked != nil {
 			return ask(asked), nil, nil
+		}
+		if r.forged { // the protocol demands an error of its own for a state that was changed
+			return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState was not made by this server for this call: nothing was done"}
 		}
 		return &mcp.CallToolResult{IsError: r.failed}, r, nil
 	}
