@@ -20,7 +20,6 @@ func TestAssumptions(t *testing.T) {
 	for _, a := range list {
 		assert.NotEmpty(t, a.ID)
 		assert.NotEmpty(t, a.Text, a.ID)
-		assert.NotEmpty(t, a.Knob, a.ID)
 		assert.True(t, strings.HasSuffix(a.Text, "."), "%s: a sentence ends with a period", a.ID)
 		assert.False(t, seen[a.ID], "two rows are called %s", a.ID)
 		seen[a.ID] = true
@@ -64,25 +63,33 @@ func TestNoRowIsLost(t *testing.T) {
 	assert.Len(t, docs.Assumptions(), rows)
 }
 
-// The options, flags and paths that the settings name exist.
+// The settings that the rows name exist: options, flags, fields, controls.
 func TestSettingsExist(t *testing.T) {
 	t.Parallel()
-	options, flags := source(t, "../mockserver/*.go", "../*.go"), source(t, "../mockserver/cmd/mockgateway/*.go")
-	option := regexp.MustCompile(`\b(With[A-Z]\w+)`)
-	flag := regexp.MustCompile("`-([a-z-]+)")
-	place := regexp.MustCompile(`\b(?:internal|merchant|mockserver|webhook|legacy)/[\w/.]+\w`)
+	code := source(t, "../*.go", "../mockserver/*.go", "../webhook/*.go", "../webhook/sqlstore/*.go", "../operations/*.go", "../merchant/*.go")
+	flags, members := source(t, "../mockserver/cmd/mockgateway/*.go"), source(t, "../internal/spec/*.go")
+	named := regexp.MustCompile("`([^`]+)`")
+	checked := 0
 	for _, a := range docs.Assumptions() {
-		for _, found := range option.FindAllStringSubmatch(a.Knob, -1) {
-			assert.Contains(t, options, "func "+found[1]+"(", a.ID)
-		}
-		for _, found := range flag.FindAllStringSubmatch(a.Knob, -1) {
-			assert.Contains(t, flags, `"`+found[1]+`"`, a.ID)
-		}
-		for _, path := range place.FindAllString(a.Knob, -1) {
-			_, err := os.Stat("../" + path)
-			assert.NoError(t, err, a.ID)
+		settings := named.FindAllStringSubmatch(a.Knob, -1)
+		assert.Equal(t, a.Knob == "", settings == nil, "%s: a setting is in backquotes", a.ID)
+		for _, found := range settings {
+			checked++
+			name := found[1]
+			if flag, isFlag := strings.CutPrefix(name, "-"); isFlag {
+				assert.Contains(t, flags, `"`+flag+`"`, a.ID)
+				continue
+			}
+			if strings.ToLower(name) == name {
+				assert.Contains(t, members, `"`+name+`"`, a.ID)
+				continue
+			}
+			path := strings.Split(regexp.MustCompile(`\(.*?\)`).ReplaceAllString(name, ""), ".")
+			declared := regexp.MustCompile(`(?m)^(?:func (?:\(.*?\) )?|type |\t)` + path[len(path)-1] + `\b[ (,]`)
+			assert.Regexp(t, declared, code, a.ID)
 		}
 	}
+	assert.Greater(t, checked, 50)
 }
 
 func source(t *testing.T, patterns ...string) string {

@@ -75,7 +75,7 @@ func TestMockServesTheInterfaceTable(t *testing.T) {
 	for _, r := range interfaceTable(t) {
 		method, path, _ := strings.Cut(r.route, " ")
 		path = strings.NewReplacer("{id}", "x", "{slug}", "xyz", "{public_token}", "x").Replace(path)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, mockserver.BaseURL+path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, mockserver.BaseURL+path, nil)
 		require.NoError(t, err)
 		request.Header.Set("Apikey", gw.Key())
 		response, err := gw.Transport().RoundTrip(request)

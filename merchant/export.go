@@ -24,7 +24,8 @@ type Format string
 const (
 	// CSV has a line for each entry, after a line of names: at, order, record, kind,
 	// cents, currency, source and key. cents is signed as the entry changes what remains
-	// for you, and the key is unique among all entries.
+	// for you, and the key is unique among all entries. An order or a record that a
+	// spreadsheet would take for a formula ("=…", "+…", "-…", "@…") has a ' before it.
 	CSV Format = "csv"
 
 	// Hledger is a journal of hledger or ledger with a transaction for each entry, between
@@ -93,9 +94,17 @@ func (a *account) csv(w io.Writer) (func(*exported) error, error) {
 		return out.Error()
 	}
 	write := func(e *exported) error {
-		return line(e.at.Format(time.RFC3339), e.order, e.record, string(e.kind), strconv.FormatInt(e.cents, 10), string(e.currency), e.source, e.key)
+		return line(e.at.Format(time.RFC3339), cell(e.order), cell(e.record), string(e.kind), strconv.FormatInt(e.cents, 10), string(e.currency), e.source, cell(e.key))
 	}
 	return write, line("at", "order", "record", "kind", "cents", "currency", "source", "key")
+}
+
+// cell returns a text that no spreadsheet takes for a formula. A buyer may have chosen it.
+func cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
 }
 
 // counterparts are the accounts of a journal to which the money goes, or from which it

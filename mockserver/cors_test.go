@@ -32,7 +32,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 			t.Parallel()
 			gw := mockserver.Run(t, mockserver.WithCORS(tc.allowed...))
 			call := func(method, path string, header ...string) *httptest.ResponseRecorder {
-				r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, http.NoBody)
+				r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, nil)
 				r.Header.Set("Origin", tc.origin)
 				for i := 0; i < len(header); i += 2 {
 					r.Header.Set(header[i], header[i+1])

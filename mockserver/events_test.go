@@ -239,7 +239,7 @@ func TestNoSecretIsInAnyEvent(t *testing.T) {
 	require.NoError(t, err)
 	createAs(t, gw, key, `{"card":{"number":"`+number+`","cvv":"987"},"external_ref":"`+number+`","`+number+`":1}`)
 	createAs(t, gw, "sk_live_Zq86", `{}`)
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/customers/"+number+"?token="+session+"&document_number="+cpf+"&search="+cpf, http.NoBody)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/customers/"+number+"?token="+session+"&document_number="+cpf+"&search="+cpf, nil)
 	r.Header.Set("Apikey", key)
 	r.Header.Set("X-Request-Id", "for-"+cpf+"-"+key)
 	gw.Handler().ServeHTTP(httptest.NewRecorder(), r)
@@ -364,7 +364,7 @@ type frames struct {
 
 func stream(t *testing.T, url string, header ...string) *frames {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -453,7 +453,7 @@ func TestARequestWithAForeignHostIsReported(t *testing.T) {
 	server := httptest.NewServer(gw.Handler())
 	defer server.Close()
 	events := gw.Events(t.Context())
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v2/transactions", http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v2/transactions", nil)
 	require.NoError(t, err)
 	r.Host = "gateway:4010"
 	resp, err := server.Client().Do(r)
@@ -482,6 +482,34 @@ func TestWebhooksAreReportedWithADataFileToo(t *testing.T) {
 		assert.Equal(t, "order-1", e.Webhook.Reference)
 		assert.Zero(t, e.Webhook.Endpoints)
 		break
+	}
+}
+
+// HEAD tells a reader of the stream which event is the latest of its account.
+func TestTheLatestEventOverHTTP(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	url, err := gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	f := stream(t, url+"/__mock/events")
+	_, err = gw.Client().Transactions.Create(t.Context(), order(""))
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	latest := func(account string) string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodHead, url+"/__mock/events?account="+account, nil)
+		require.NoError(t, err)
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.Header.Get("Last-Event-ID")
+	}
+	want := latest("default")
+	assert.NotEmpty(t, want)
+	assert.Empty(t, latest("acct_000000000000"))
+	for id := ""; id != want; {
+		var ok bool
+		id, _, _, ok = f.next()
+		require.True(t, ok)
 	}
 }
 
@@ -528,7 +556,7 @@ func TestAClientThatStopsReadingIsCutOff(t *testing.T) {
 	gw := mockserver.Run(t)
 	w := &stuck{header: http.Header{}, deadline: make(chan time.Time, 10)}
 	r := httptest.NewRequestWithContext(
-		context.WithValue(t.Context(), http.LocalAddrContextKey, "127.0.0.1:80"), http.MethodGet, "http://localhost/__mock/events", http.NoBody)
+		context.WithValue(t.Context(), http.LocalAddrContextKey, "127.0.0.1:80"), http.MethodGet, "http://localhost/__mock/events", nil)
 	const patience = 10 * time.Second
 	began := time.Now()
 	gw.Handler().ServeHTTP(w, r)

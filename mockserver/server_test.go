@@ -155,7 +155,7 @@ func TestHostsOfTests(t *testing.T) {
 	t.Parallel()
 	gw := mockserver.Run(t)
 	get := func(client *http.Client, url string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2/transactions", http.NoBody)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v2/transactions", nil)
 		require.NoError(t, err)
 		r.Header.Set("Apikey", gw.Key())
 		resp, err := client.Do(r)
@@ -164,7 +164,7 @@ func TestHostsOfTests(t *testing.T) {
 		return resp.StatusCode
 	}
 	assert.Equal(t, http.StatusOK, get(&http.Client{Transport: gw.Transport()}, "https://api.gateway.test"))
-	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.gateway.test/v2/transactions", http.NoBody)
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.gateway.test/v2/transactions", nil)
 	r.Header.Set("Apikey", gw.Key())
 	gw.Handler().ServeHTTP(w, r)
 	assert.Equal(t, http.StatusOK, w.Code)

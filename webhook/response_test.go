@@ -40,7 +40,7 @@ func TestResponses(t *testing.T) {
 		"no JSON":          {signed("no JSON"), `400 {"error":"invalid_json"}`},
 		"empty":            {signed(""), `400 {"error":"invalid_json"}`},
 		"no id":            {signed(`{"event":"transaction"}`), `400 {"error":"missing_event_id"}`},
-		"a GET":            {httptest.NewRequest(http.MethodGet, "/", http.NoBody), `405 {"error":"method_not_allowed"}`},
+		"a GET":            {httptest.NewRequest(http.MethodGet, "/", nil), `405 {"error":"method_not_allowed"}`},
 		"a form":           {contentType(forged(body), "application/x-www-form-urlencoded"), `415 {"error":"unsupported_media_type"}`},
 		"no type":          {contentType(signed(body), ""), received},
 		"a charset":        {contentType(signed(body), "application/json; charset=utf-8"), received},
@@ -53,7 +53,7 @@ func TestResponses(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, response(rx, tc.request), name)
 	}
-	assert.Equal(t, "POST", serve(rx, httptest.NewRequest(http.MethodPut, "/", http.NoBody)).Header().Get("Allow"))
+	assert.Equal(t, "POST", serve(rx, httptest.NewRequest(http.MethodPut, "/", nil)).Header().Get("Allow"))
 	assert.Equal(t, "application/json", serve(rx, signed(body)).Header().Get("Content-Type"))
 }
 

@@ -41,7 +41,7 @@ func TestTheCommandPrintsALinePerRowAndWritesTheReport(t *testing.T) {
 	code, out, errs := command(t, "-base-url", startMock(t, mockserver.WithDialect(mockserver.Live)), "-rate", "1000",
 		"-only", "validation-status,amount-minimum,client-texts,event-id", "-json", file)
 	require.Zero(t, code, errs)
-	assert.Contains(t, out, "differs\tvalidation-status\tlive (expected: document)\tA v2 write that breaks a rule gets 400; ")
+	assert.Contains(t, out, "differs\tvalidation-status\tlive (expected: document)\tAn invalid v2 write gets 400, ")
 	assert.Contains(t, out, "agrees\tamount-minimum\tassumed\n")
 	assert.Contains(t, out, "can't tell\tevent-id\tit needs a receiver of webhooks: set -webhook-url and -listen\tEvery delivery of an event has ")
 	assert.Contains(t, out, "1 agree, 1 differ, 1 inconclusive, 1 can't be tested from outside")

@@ -15,8 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// findsIt are the scenarios of which each finds the mistake. README.md and docs/exam.md
-// list them.
+// findsIt are the scenarios of which each finds the mistake. README.md lists them.
 var findsIt = map[string][]string{
 	"no_dedup":           {"duplicate"},
 	"memory_dedup":       {"duplicate-after-restart"},

@@ -127,7 +127,7 @@ func (h *handler) await(ended <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
 	defer cancel()
 	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url, http.NoBody)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url, nil)
 		require.NoError(h, err)
 		if resp, err := http.DefaultClient.Do(r); err == nil {
 			require.NoError(h, resp.Body.Close())

@@ -487,7 +487,7 @@ func (g *generator) query(found chan<- int) {
 		}
 	}
 	path := strings.NewReplacer("{id}", unknown, "{slug}", "nosuchlink", "{public_token}", "pk_1").Replace(g.o.path)
-	r, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, mockserver.BaseURL+path+"?"+q.Encode(), http.NoBody)
+	r, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, mockserver.BaseURL+path+"?"+q.Encode(), nil)
 	require.NoError(g.t, err)
 	r.Header.Set("Apikey", g.gw.Key())
 	g.compare("?"+q.Encode(), rejects, g.verdict(r), found)

@@ -59,7 +59,7 @@ func unpacked(name string) func() []byte {
 type Assumption struct {
 	ID   string `json:"id"`   // stable: "list-envelope", "pix-life"
 	Text string `json:"text"` // what the project does, as a sentence
-	Knob string `json:"knob"` // the setting that changes it, or the code that decides it
+	Knob string `json:"knob"` // the settings that change it; empty if it is fixed
 
 	// Affects says who is hit if a gateway does something else, such as "buyer, on call".
 	Affects string `json:"affects,omitempty"`
@@ -79,20 +79,30 @@ func Assumptions() []Assumption {
 			section = title
 		}
 		cells := strings.Split(strings.Trim(line, "|"), "|")
-		if !strings.HasPrefix(line, "| ") || len(cells) != 4 {
+		if !strings.HasPrefix(line, "| ") || len(cells) < 2 || len(cells) > 3 {
 			continue
 		}
-		row := Assumption{
-			ID:   strings.TrimSpace(cells[0]),
-			Text: strings.TrimSpace(cells[1]),
-			Knob: strings.TrimSpace(cells[3]),
-
-			Affects: strings.TrimSpace(cells[2]),
-			Section: section,
+		row := Assumption{ID: strings.TrimSpace(cells[0]), Text: strings.TrimSpace(cells[1]), Section: section}
+		if len(cells) == 3 {
+			row.Affects, row.Knob = affected(strings.TrimSpace(cells[2]))
+		}
+		if row.Knob == "" && section == dialects {
+			row.Knob = "`WithDialect`"
 		}
 		if row.ID != "id" { // a table's head
 			list = append(list, row)
 		}
 	}
 	return list
+}
+
+// dialects is the section whose rows the dialect sets, so that they need not say so.
+const dialects = "The two dialects"
+
+// affected splits a cell such as "**buyer, on call** `WithFee`, `-fee`".
+func affected(cell string) (affects, knob string) {
+	if bold, rest, found := strings.Cut(strings.TrimPrefix(cell, "**"), "**"); found {
+		return bold, strings.TrimSpace(rest)
+	}
+	return "", cell
 }

@@ -46,7 +46,7 @@ func reasons() map[string]string {
 		{"it needs a bank, which decides how long a transfer takes", "transfer-clock"},
 		{"it needs a new account", "opening-balance"},
 		{"it needs a registered webhook endpoint: subscriptions have no notify_url", "trial-will-end subscription-event-order"},
-		{"only renewals show it, and the probe can't wait for one", "dunning-days pix-retries month-end billing-zone dunning-catch-up dunning-changes"},
+		{"only renewals show it, and the probe can't wait for one", "dunning-days pix-retries month-end dunning-catch-up dunning-changes"},
 		{"it needs a buyer, who pays on the hosted page", "link-transaction"},
 		{"testing it would replace the account's webhook URLs, which no route returns", "v1-integration v1-urls"},
 		{"no route returns the state of a v1 payment", "v1-states"},

@@ -111,7 +111,7 @@ func TestTheImageRunsFromAnEmptyDirectory(t *testing.T) {
 	require.NoError(t, err, "%s", healthy)
 	assert.Contains(t, string(healthy), `"status":"ok"`)
 
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/v2/transactions", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/v2/transactions", nil)
 	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer sk_test_mock")
 	resp, err := http.DefaultClient.Do(req)

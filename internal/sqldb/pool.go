@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -92,6 +93,7 @@ const (
 	poolerTimeout = 2 * time.Second
 	poolerRounds  = 5
 	poolerRepeats = 200
+	poolerTime    = 100 * time.Millisecond // at least, for the repeats: a pooler with other clients mixes sessions less often
 )
 
 // CheckPooler returns an error if the driver's prepared statements don't
@@ -114,15 +116,13 @@ func CheckPooler(ctx context.Context, db *sql.DB) error {
 		return nil // the migration reports it
 	}
 	defer func() { _ = b.Close() }()
-	swapped := false
+	var seen sessions
 	for round := range poolerRounds {
-		moved, err := moves(ctx, a, b, round)
-		if err != nil {
+		if err := seen.look(ctx, a, b, round); err != nil {
 			return onlyPooled(err)
 		}
-		swapped = swapped || moved
 	}
-	if !swapped {
+	if !seen.moved() {
 		return nil
 	}
 	// The sessions move. A driver that prepares and executes in two steps fails
@@ -144,30 +144,45 @@ func onlyPooled(err error) error {
 	return nil
 }
 
-// moves reports whether a connection gets another session while b's
-// transaction occupies one. Each round has a statement of its own, which the
-// driver has not prepared yet.
-func moves(ctx context.Context, a, b *sql.Conn, round int) (moved bool, err error) {
+// sessions are those that two connections have had, by process id.
+type sessions struct{ a, b []int64 }
+
+// look adds a's sessions while b's transaction occupies one, and that one. Each round has
+// a statement of its own, which the driver has not prepared yet.
+func (s *sessions) look(ctx context.Context, a, b *sql.Conn, round int) error {
 	backend := fmt.Sprintf("SELECT CAST(pg_backend_pid() + $1 AS BIGINT) + %d", round)
 	var before, other, after int64
 	if err := a.QueryRowContext(ctx, backend, int64(0)).Scan(&before); err != nil {
-		return false, err
+		return err
 	}
 	tx, err := b.BeginTx(ctx, nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
 	if err := tx.QueryRowContext(ctx, backend, int64(0)).Scan(&other); err != nil {
-		return false, err
+		return err
 	}
-	err = a.QueryRowContext(ctx, backend, int64(0)).Scan(&after)
-	return before != after, err
+	if err := a.QueryRowContext(ctx, backend, int64(0)).Scan(&after); err != nil {
+		return err
+	}
+	s.a = append(s.a, before-int64(round), after-int64(round))
+	s.b = append(s.b, other-int64(round))
+	return nil
+}
+
+// moved reports whether the connections shared a session, or one of them had several.
+// Which of these happens depends on the pooler's other clients.
+func (s *sessions) moved() bool {
+	several := func(list []int64) bool {
+		return slices.ContainsFunc(list, func(pid int64) bool { return pid != list[0] })
+	}
+	return several(s.a) || several(s.b) || slices.Contains(s.b, s.a[0])
 }
 
 func repeat(ctx context.Context, c *sql.Conn, query string, args ...any) error {
 	var n int64
-	for range poolerRepeats {
+	for began, i := time.Now(), 0; i < poolerRepeats || time.Since(began) < poolerTime; i++ {
 		if err := c.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
 			return err
 		}

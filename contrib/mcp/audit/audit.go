@@ -142,28 +142,18 @@ func (l *Log) write(line Line, arguments []byte, client *mcp.Implementation, ext
 // local is the principal on standard input and output, where the process belongs to one user.
 const local = "local"
 
-// Principal says who makes a request: the digest of a bearer token, or local. The server
-// has checked the token.
+// Principal says who makes a request: the holder of a bearer token, which the server has
+// checked, anyone who can reach an HTTP server without one, or local.
 func Principal(extra *mcp.RequestExtra) string {
 	switch {
 	case extra == nil:
 		return local
 	case extra.TokenInfo != nil:
 		return "token:" + extra.TokenInfo.UserID
-	}
-	if token, found := strings.CutPrefix(extra.Header.Get("Authorization"), "Bearer "); found {
-		return "token:" + Digest(token)
-	}
-	if extra.Header != nil {
+	case extra.Header != nil:
 		return "http"
 	}
 	return local
-}
-
-// Digest identifies a bearer token.
-func Digest(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:6])
 }
 
 const maxText = 80 // runes of what a client says about itself

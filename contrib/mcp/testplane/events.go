@@ -58,11 +58,11 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// read reads the stream until it ends.
-func (r *recorder) read(ctx context.Context) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.mock.base+"/__mock/events", nil)
+// request asks for the events after the latest one.
+func (r *recorder) request(ctx context.Context, method string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.mock.base+"/__mock/events", nil)
 	if err != nil {
-		return
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+r.mock.key.Reveal())
 	r.mu.Lock()
@@ -70,7 +70,12 @@ func (r *recorder) read(ctx context.Context) {
 		req.Header.Set("Last-Event-ID", r.list[n-1].id)
 	}
 	r.mu.Unlock()
-	resp, err := r.mock.client.Do(req)
+	return r.mock.client.Do(req)
+}
+
+// read reads the stream until it ends.
+func (r *recorder) read(ctx context.Context) {
+	resp, err := r.request(ctx, http.MethodGet)
 	if err != nil {
 		return
 	}
@@ -151,6 +156,20 @@ func (r *recorder) position(ctx context.Context) string {
 		return r.list[n-1].id
 	}
 	return ""
+}
+
+// catchUp waits until the recorder has what the mock did before.
+func (r *recorder) catchUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, echo)
+	defer cancel()
+	resp, err := r.request(ctx, http.MethodHead)
+	if err != nil {
+		return
+	}
+	_ = resp.Body.Close()
+	if latest := resp.Header.Get("Last-Event-ID"); latest != "" {
+		r.until(ctx, "", func(e entry) bool { return e.id == latest })
+	}
 }
 
 // until waits for an event after a position that matches, and returns those before it.

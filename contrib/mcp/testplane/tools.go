@@ -472,6 +472,7 @@ func (p *Plane) listEvents(ctx context.Context, in eventsInput) (out eventsResul
 	if in.Limit == 0 {
 		in.Limit = defaultEvents
 	}
+	p.events.catchUp(ctx)
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
 	defer cancel()
 	out.Events, out.Cursor = []any{}, in.After

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-// The shop whose hooks docs/exam.md shows.
+// The shop to which docs/exam.md links.
 test("the shop passes the exam", () => {
   const binary = process.env["MOCKGATEWAY"] ?? "mockgateway";
   const shop = fileURLToPath(new URL("shop.js", import.meta.url));

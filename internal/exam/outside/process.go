@@ -82,7 +82,7 @@ func (p *process) await(ctx context.Context, client *http.Client, base string, l
 }
 
 func probe(ctx context.Context, client *http.Client, base string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/exam/orders/none", http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/exam/orders/none", nil)
 	if err != nil {
 		return err
 	}

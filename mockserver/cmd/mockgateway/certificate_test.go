@@ -38,7 +38,7 @@ func TestHTTPS(t *testing.T) {
 		client := &http.Client{Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name, MinVersion: tls.VersionTLS13}, DisableKeepAlives: true,
 		}}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, https+"/__mock/health", http.NoBody)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, https+"/__mock/health", nil)
 		require.NoError(t, err)
 		resp, err := client.Do(req)
 		require.NoError(t, err, name)

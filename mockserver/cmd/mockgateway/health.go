@@ -21,7 +21,7 @@ func health(ctx context.Context, cfg config, out, _ io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.tls.scheme()+addr+"/__mock/health", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.tls.scheme()+addr+"/__mock/health", nil)
 	if err != nil {
 		return err
 	}

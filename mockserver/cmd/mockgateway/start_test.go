@@ -102,7 +102,7 @@ func TestAForeignHostNameReachesNothing(t *testing.T) {
 	t.Parallel()
 	g := start(t, "-allow-host", "gateway.test, other.test")
 	ask := func(host, path string) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.base+path, http.NoBody)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.base+path, nil)
 		require.NoError(t, err)
 		req.Host = host
 		req.Header.Set("Authorization", "Bearer sk_test_mock")

@@ -17,7 +17,9 @@ func (p *Plane) eventRoutes() []Shape {
 	}}
 }
 
-// events streams events: with a credential, only those of its account.
+// events streams events: with a credential, only those of its account. HEAD returns
+// the id of the latest one, by which a reader of the stream knows that it has read
+// everything that happened before.
 func (p *Plane) events(c *call) (any, error) {
 	query := c.r.URL.Query()
 	f := events.Filter{Account: query.Get("account")}
@@ -39,6 +41,9 @@ func (p *Plane) events(c *call) (any, error) {
 	}
 	if c.r.Method == http.MethodHead {
 		c.w.Header().Set("Content-Type", "text/event-stream")
+		if latest := p.core.Events.Latest(f); latest != "" {
+			c.w.Header().Set("Last-Event-ID", latest)
+		}
 		return nil, nil //nolint:nilnil // the response has no body
 	}
 	after := c.r.Header.Get("Last-Event-ID")

@@ -124,6 +124,21 @@ func (h *Hub) Position() string {
 	return h.id(h.next - 1)
 }
 
+// Latest returns the id of the latest recorded event that a filter selects, or "".
+func (h *Hub) Latest(f Filter) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ring == nil {
+		return ""
+	}
+	for seq := h.next - 1; seq >= h.first; seq-- {
+		if f.matches(&h.ring[seq%size]) {
+			return h.id(seq)
+		}
+	}
+	return ""
+}
+
 // listen starts recording, for at least the next minute.
 func (h *Hub) listen() {
 	wall := time.Now()

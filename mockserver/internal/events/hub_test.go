@@ -260,3 +260,24 @@ func TestAccountNames(t *testing.T) {
 	assert.Equal(t, h.Name("sk_test_other"), newHub().Name("sk_test_other"))
 	assert.NotEqual(t, h.Name("sk_test_other"), h.Name("sk_test_another"))
 }
+
+func TestTheLatestEventOfAFilter(t *testing.T) {
+	t.Parallel()
+	h := newHub()
+	assert.Empty(t, h.Latest(events.Filter{}), "nothing is recorded without readers")
+	r := h.Read("", events.Filter{})
+	defer r.Close()
+	assert.Empty(t, h.Latest(events.Filter{}))
+	h.Publish("sk_test_other", events.Event{Type: events.TypeTimer, Timer: &events.TimerEvent{}})
+	other := h.Latest(events.Filter{})
+	assert.Equal(t, h.Position(), other)
+	assert.Empty(t, h.Latest(events.Filter{Account: "default"}))
+	publish(h, 1)
+	own := h.Latest(events.Filter{Account: "default"})
+	assert.Equal(t, h.Position(), own)
+	assert.Equal(t, other, h.Latest(events.Filter{Account: h.Name("sk_test_other")}))
+	assert.Empty(t, h.Latest(events.Filter{Types: []string{events.TypeClock}}))
+	publish(h, 2000)
+	assert.Empty(t, h.Latest(events.Filter{Account: h.Name("sk_test_other")}), "it was replaced by later ones")
+	assert.Equal(t, h.Position(), h.Latest(events.Filter{}))
+}

@@ -74,7 +74,7 @@ func (d *document) call(s admin.Shape, about string) object {
 		}
 	}
 	for _, name := range s.Query {
-		parameters = append(parameters, obj("name", name, "in", "query", "schema", text("string")))
+		parameters = append(parameters, obj("name", name, "in", "query", "description", aboutParameter(name), "schema", text("string")))
 	}
 	if len(parameters) > 0 {
 		out.set("parameters", parameters)
@@ -99,6 +99,22 @@ func (d *document) call(s admin.Shape, about string) object {
 	responses.sort()
 	out.set("responses", responses)
 	return out
+}
+
+// aboutParameter describes a parameter of a query, which means the same in every call.
+func aboutParameter(name string) string {
+	return map[string]string{
+		"account":     "The name of an account. Every account if omitted, with a credential its own.",
+		"after":       "The id of the last event that you have.",
+		"count":       "How many requests, default 1.",
+		"id":          "The id of a resource, its reference, or a link's slug.",
+		"kind":        "Only events of this kind, such as transaction.paid.",
+		"match":       "An operation, or a method and path. Every request if omitted.",
+		"resource_id": "Only events about this resource.",
+		"status":      "Only deliveries of this status, such as delivered.",
+		"timeout":     "How long the call waits in wall time, default 30s, at most 1h. Afterwards it returns 409.",
+		"types":       "Only events of these types, separated by commas.",
+	}[name]
 }
 
 func (d *document) result(s admin.Shape) *schema {

@@ -54,6 +54,35 @@ func TestDescriptionsAreAboutTheWire(t *testing.T) {
 	assert.Contains(t, string(docs.ControlOpenAPI()), `status=503; retry-after=2`, "a semicolon in quotes ends no sentence")
 }
 
+// The guide leaves the parameters of the control plane to its document.
+func TestEveryControlParameterIsDescribed(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Summary    string `json:"summary"`
+			Parameters []struct {
+				Name        string `json:"name"`
+				In          string `json:"in"`
+				Description string `json:"description"`
+			} `json:"parameters"`
+		} `json:"paths"`
+	}
+	require.NoError(t, json.Unmarshal(docs.ControlOpenAPI(), &doc))
+	queries := 0
+	for path, methods := range doc.Paths {
+		for method, call := range methods {
+			assert.NotEmpty(t, call.Summary, method+" "+path)
+			for _, p := range call.Parameters {
+				if p.In == "query" {
+					queries++
+					assert.NotEmpty(t, p.Description, "%s %s: %s", method, path, p.Name)
+				}
+			}
+		}
+	}
+	assert.Greater(t, queries, 10)
+}
+
 // Generators such as oapi-codegen reject a list of types, unless it is one type or null.
 func TestNoValueHasAListOfTypes(t *testing.T) {
 	t.Parallel()

@@ -5,14 +5,12 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"slices"
@@ -23,10 +21,8 @@ import (
 	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/legacy"
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/gateway-go/gateway/contrib/mcp/audit"
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/contrib/mcp/money"
 )
@@ -204,7 +200,11 @@ func (f *moneyFlags) serve(ctx context.Context, stdin io.Reader, stdout, stderr 
 		return err
 	}
 	if f.http != "" {
-		return f.serveHTTP(ctx, s, stderr)
+		h := httpServer{
+			plane: "money", addr: f.http, token: f.getenv("GATEWAY_MCP_TOKEN"), tlsCert: f.tlsCert, tlsKey: f.tlsKey,
+			drain: 35 * time.Second, // a request to the gateway may take 30
+		}
+		return h.serve(ctx, s, stderr)
 	}
 	return s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(stdin), Writer: stdio{stdout}})
 }
@@ -268,53 +268,3 @@ func (f *moneyFlags) checkProfile() error {
 type stdio struct{ io.Writer }
 
 func (stdio) Close() error { return nil }
-
-// serveHTTP serves the money plane over streamable HTTP until ctx ends. Without a token
-// no request reaches it.
-func (f *moneyFlags) serveHTTP(ctx context.Context, s *mcp.Server, stderr io.Writer) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", f.http)
-	if err != nil {
-		return err
-	}
-	var handler http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
-	handler = auth.RequireBearerToken(verifier(f.getenv("GATEWAY_MCP_TOKEN")), &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(handler)
-	srv := &http.Server{Handler: http.NewCrossOriginProtection().Handler(handler), ReadHeaderTimeout: 10 * time.Second}
-	scheme := "http"
-	if f.tlsCert != "" {
-		scheme = "https"
-	}
-	_, _ = fmt.Fprintf(stderr, "gateway-mcp money: serving MCP at %s://%s\n", scheme, l.Addr())
-	stopped := make(chan struct{})
-	defer context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 35*time.Second) // a request to the gateway may take 30
-		defer cancel()
-		if srv.Shutdown(drain) != nil {
-			_ = srv.Close()
-		}
-	})()
-	if f.tlsCert != "" {
-		err = srv.ServeTLS(l, f.tlsCert, f.tlsKey)
-	} else {
-		err = srv.Serve(l)
-	}
-	if !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	<-stopped
-	return nil
-}
-
-// verifier accepts one token. The principal is a digest of it, so that intents belong to
-// whoever has the token.
-func verifier(token string) auth.TokenVerifier {
-	want := sha256.Sum256([]byte(token))
-	return func(_ context.Context, given string, _ *http.Request) (*auth.TokenInfo, error) {
-		got := sha256.Sum256([]byte(given))
-		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			return nil, auth.ErrInvalidToken
-		}
-		return &auth.TokenInfo{UserID: audit.Digest(given)}, nil
-	}
-}

@@ -246,7 +246,7 @@ func TestWrongFlagsOfMoney(t *testing.T) {
 		"-journal is required":        {"-url", "https://gateway.example"},
 		"needs a limit":               append(base, "-allow", "payout"),
 		"must be payout, refund":      append(base, "-allow", "cards"),
-		"-approve must be":            append(base, "-approve", "nobody"),
+		"-approve must be":            append(base, "-approve", "phone"),
 		"must not be negative":        append(base, "-approve-client-below", "-1"),
 		"no effect with -approve=cl":  append(base, "-approve", "client", "-approve-client-below", "5"),
 		"reachable from other":        append(base, "-http", ":80"),

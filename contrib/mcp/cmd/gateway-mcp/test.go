@@ -3,14 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -149,9 +146,10 @@ func (f *testFlags) serve(ctx context.Context, stdin io.Reader, stdout, stderr i
 	defer func() { err = errors.Join(err, p.Close()) }()
 	_, _ = fmt.Fprintf(stderr, "gateway-mcp test: the mock gateway is at %s\n", cfg.URL)
 	if f.http != "" {
-		return serveHTTP(ctx, f.http, p.Server(), os.Getenv("GATEWAY_MCP_TOKEN"), stderr)
+		h := httpServer{plane: "test", addr: f.http, token: os.Getenv("GATEWAY_MCP_TOKEN"), drain: 2 * time.Second}
+		return h.serve(ctx, p.Server(), stderr)
 	}
-	return p.Server().Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(stdin), Writer: nopCloser{stdout}})
+	return p.Server().Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(stdin), Writer: stdio{stdout}})
 }
 
 func (f *testFlags) options() []mockserver.Option {
@@ -166,57 +164,4 @@ func (f *testFlags) options() []mockserver.Option {
 		opts = append(opts, mockserver.WithSeedFile(f.seedFile))
 	}
 	return opts
-}
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
-
-// drainTime is how long running calls may take at the end.
-const drainTime = 2 * time.Second
-
-// serveHTTP serves a server over streamable HTTP until the context ends. Pages of other
-// origins and other host names are rejected, so that a web page can't call the tools.
-func serveHTTP(ctx context.Context, addr string, s *mcp.Server, token string, stderr io.Writer) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
-		&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
-	srv := &http.Server{Handler: http.NewCrossOriginProtection().Handler(bearer(token, handler)), ReadHeaderTimeout: 10 * time.Second}
-	_, _ = fmt.Fprintf(stderr, "gateway-mcp test: serving MCP at http://%s\n", l.Addr())
-	stopped := make(chan struct{})
-	defer context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-		defer cancel()
-		if srv.Shutdown(drain) != nil {
-			_ = srv.Close()
-		}
-	})()
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	<-stopped
-	return nil
-}
-
-// bearer requires a token, if there is one. The hashes hide the length of the token from
-// the comparison's time.
-func bearer(token string, next http.Handler) http.Handler {
-	if token == "" {
-		return next
-	}
-	want := sha256.Sum256([]byte("Bearer " + token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
-		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "the bearer token is missing or wrong: send that of GATEWAY_MCP_TOKEN", http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
