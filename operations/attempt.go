@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/doubt"
 )
 
 // attempt is the work on one operation that this worker has claimed. Its
@@ -26,8 +27,8 @@ type attempt[TX any] struct {
 }
 
 // reads is how many reads in a row must miss a change before it counts as not
-// applied: one may have come from a replica that lags behind.
-const reads = 3
+// applied.
+const reads = doubt.Reads
 
 func (a *attempt[TX]) run(ctx context.Context) (time.Duration, error) {
 	r := a.record

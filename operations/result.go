@@ -1,20 +1,15 @@
 package operations
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/wire"
+	"github.com/gateway-go/gateway/internal/doubt"
 )
 
 // Result is the outcome of an operation, for its handler.
@@ -105,34 +100,20 @@ func (r *RejectedError) Is(target error) bool {
 	return kind != "" && (kind == r.Kind || kind == "conflict" && r.Kind == "duplicate")
 }
 
-// kindOf returns the name of the sentinel that err matches, or "" if err is not
-// conclusive.
-func kindOf(err error) string {
-	switch {
-	case errors.Is(err, gateway.ErrDuplicate):
-		return "duplicate"
-	case errors.Is(err, gateway.ErrConflict):
-		return "conflict"
-	case errors.Is(err, gateway.ErrValidation):
-		return "validation"
-	case errors.Is(err, gateway.ErrNotFound):
-		return "not_found"
-	case errors.Is(err, gateway.ErrRetired):
-		return "retired"
-	case errors.Is(err, ErrAbandoned):
+// kindOf returns the kind of a target of errors.Is, or "" if it is no rejection.
+func kindOf(target error) string {
+	if errors.Is(target, ErrAbandoned) {
 		return "abandoned"
-	default:
-		return ""
 	}
+	return doubt.Sentinel(target)
 }
 
 // rejectionOf returns err as a rejection, or nil if it is not conclusive.
 func rejectionOf(err error) *RejectedError {
-	r := &RejectedError{Kind: kindOf(err)}
-	if r.Kind == "" || !byGateway(err) {
+	r := &RejectedError{Kind: doubt.Kind(err), Text: err.Error()}
+	if r.Kind == "" {
 		return nil
 	}
-	r.Text = err.Error()
 	if e, ok := errors.AsType[*gateway.Error](err); ok {
 		r.StatusCode, r.Code, r.Fields, r.RequestID, r.ResourceID = e.StatusCode, e.Code, e.Fields, e.RequestID, e.ResourceID
 	}
@@ -146,81 +127,12 @@ func rejectionOf(err error) *RejectedError {
 // repeat was not rejected for good. The outcome of the first request is
 // unknown.
 func rejectionIn(err error) *RejectedError {
+	kind := doubt.KindOfRepeat(err)
 	e, ok := errors.AsType[*gateway.Error](err)
-	if !ok || !byGateway(err) {
+	if !ok || kind == "" {
 		return nil
 	}
-	r := &RejectedError{Text: e.Error(), StatusCode: e.StatusCode, Code: e.Code, Fields: e.Fields, RequestID: e.RequestID, ResourceID: e.ResourceID}
-	switch status := e.StatusCode; {
-	case status == 404:
-		r.Kind = "not_found"
-	case status == 409:
-		r.Kind = "conflict"
-	case status == 410:
-		r.Kind = "retired"
-	case status == 0 && len(e.Fields) > 0: // by the client, whose rules are stricter than those of the release that inserted it
-		r.Kind = "validation"
-	case status == 400, status == 422:
-		r.Kind = "validation"
-	default:
-		return nil
+	return &RejectedError{
+		Kind: kind, Text: e.Error(), StatusCode: e.StatusCode, Code: e.Code, Fields: e.Fields, RequestID: e.RequestID, ResourceID: e.ResourceID,
 	}
-	return r
-}
-
-// byGateway reports whether the gateway itself, or the client before it sent
-// anything, rejected the call. A proxy's page says nothing about the operation,
-// and a key that is in use says that a request with it is.
-func byGateway(err error) bool {
-	e, ok := errors.AsType[*gateway.Error](err)
-	if !ok {
-		return errors.Is(err, gateway.ErrValidation) || errors.Is(err, ErrAbandoned)
-	}
-	if e.StatusCode == 0 {
-		return true
-	}
-	inside, formatted := readRejection(e.Body)
-	status := e.StatusCode
-	if status < 300 { // with "success": false
-		status = inside
-	}
-	switch status {
-	case 400, 404, 409, 410, 422:
-		return formatted && !strings.HasPrefix(strings.ToUpper(e.Code), "IDEMPOTENCY_KEY")
-	}
-	return false
-}
-
-// readRejection reports whether a body has one of the gateway's formats for
-// errors, and the status that it contains. "message", "status" and an "error" in words
-// are what proxies send too; an "error" that is a code is not.
-func readRejection(body []byte) (status int, formatted bool) {
-	dec := jsontext.NewDecoder(bytes.NewReader(body), lenient())
-	if dec.PeekKind() != '{' {
-		return 0, false
-	}
-	_, _ = dec.ReadToken()
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			break
-		}
-		member, kind := name.String(), dec.PeekKind()
-		value, err := dec.ReadValue()
-		switch {
-		case err != nil: // the body may have been cut
-			return status, formatted
-		case member == "status" && kind == '0':
-			status, _ = strconv.Atoi(string(value))
-		case member == "error" && kind == '"':
-			code, _ := jsontext.AppendUnquote(nil, value)
-			formatted = formatted || wire.IsCode(string(code))
-		case member == "error" && kind == '{':
-			inside, ok := readRejection(value)
-			status, formatted = cmp.Or(status, inside), formatted || ok
-		case slices.Contains([]string{"type", "title", "code", "errors", "validation_errors", "success"}, member):
-			formatted = true
-		}
-	}
-	return status, formatted
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/doubt"
 )
 
 // search is how far a list, newest first, has been read for the resource of a
@@ -90,5 +91,5 @@ func (s *session) tooOld(created time.Time) bool {
 		s.search.Newest = created
 	}
 	s.search.Oldest = created
-	return s.search.Newest.Sub(created) > time.Since(s.since)+clockSkew
+	return doubt.TooOld(s.search.Newest, created, time.Since(s.since))
 }

@@ -1,7 +1,6 @@
 package operations
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/doubt"
 	"github.com/gateway-go/gateway/internal/refund"
 	"github.com/gateway-go/gateway/internal/spec"
 )
@@ -50,7 +50,7 @@ func (c CreateTransaction) send(ctx context.Context, s *session, _ *snapshot) (a
 }
 
 const (
-	clockSkew = time.Hour        // how far the gateway's clock may be behind the database's
+	clockSkew = doubt.ClockSkew  // how far the gateway's clock may be behind the database's
 	usualSkew = 10 * time.Second // how far the two usually differ
 )
 
@@ -92,23 +92,13 @@ func (c CreateTransaction) find(ctx context.Context, s *session, list gateway.Tr
 	return v, err
 }
 
-// differs compares what was charged: a gateway may report the settled amount in
-// amount.
 func (c CreateTransaction) differs(value any) string {
 	t, ok := value.(*gateway.Transaction)
-	switch {
-	case !ok:
+	if !ok {
 		return "it is no transaction"
-	case t.ExternalRef != "" && t.ExternalRef != c.ExternalRef:
-		return "the transaction " + t.ID + " has another reference"
-	case !t.AmountIs(c.Amount):
-		return "the transaction " + t.ID + " has the reference but another amount"
-	case t.Method != c.Method:
-		return "the transaction " + t.ID + " has the reference but another method"
-	case t.Currency != "" && t.Currency != cmp.Or(c.Currency, gateway.BRL):
-		return "the transaction " + t.ID + " has the reference but another currency"
 	}
-	return ""
+	params := gateway.TransactionParams(c)
+	return doubt.TransactionDiffers(&params, t)
 }
 
 func (CreateTransaction) decided(ctx context.Context, s *session, _ *snapshot, id string) (any, error) {

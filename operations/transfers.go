@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/doubt"
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
@@ -59,24 +60,13 @@ func (c CreateTransfer) look(ctx context.Context, s *session, _ *snapshot) (v ve
 	return v, err
 }
 
-// differs compares the Pix keys in one format: the gateway may return a key
-// without punctuation, or with a country code.
 func (c CreateTransfer) differs(value any) string {
 	t, ok := value.(*gateway.Transfer)
 	if !ok {
 		return "it is no transfer"
 	}
-	requested, _ := spec.NormalPixKey(string(c.PixKeyType), string(c.PixKeyValue))
-	returned, _ := spec.NormalPixKey(string(c.PixKeyType), string(t.PixKey))
-	switch {
-	case t.ExternalRef != "" && t.ExternalRef != c.ExternalRef:
-		return "the transfer " + t.ID + " has another reference"
-	case t.Amount != c.Amount:
-		return "the transfer " + t.ID + " has the reference but another amount"
-	case t.PixKeyType != "" && t.PixKeyType != c.PixKeyType, t.PixKey != "" && returned != requested:
-		return "the transfer " + t.ID + " has the reference but pays to another Pix key"
-	}
-	return ""
+	params := gateway.TransferParams(c)
+	return doubt.TransferDiffers(&params, t)
 }
 
 func (CreateTransfer) decided(ctx context.Context, s *session, _ *snapshot, id string) (any, error) {

@@ -18,6 +18,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/gateway-go/gateway/internal/doubt"
 )
 
 // Kind is what an intent does.
@@ -50,8 +52,10 @@ const (
 	Lifetime = 24 * time.Hour
 	// SimilarWithin is how far back [Intent.Similar] looks.
 	SimilarWithin = 7 * 24 * time.Hour
-	// Reads is how many reads in a row must miss a refund before it counts as not applied.
-	Reads = 3
+	// Reads is how many reads in a row must miss what was sent before it counts as not
+	// applied. As many repeats of a charge or a payout must be rejected in a row before it
+	// is read instead of sent.
+	Reads = doubt.Reads
 
 	maxPurpose = 100
 )
@@ -70,6 +74,8 @@ var (
 	// ErrApproval reports a decision on a question that is not open: it was decided
 	// before, has expired, belongs to something else or was forged.
 	ErrApproval = errors.New("intent: the decision does not belong to an open question")
+	// ErrForged is an ErrApproval: no server with this key has asked the question.
+	ErrForged = fmt.Errorf("%w: its state was changed", ErrApproval)
 	// ErrTerminal reports that only an approval in a terminal counts.
 	ErrTerminal = errors.New("intent: it must be approved in a terminal")
 	// ErrLimit reports that a limit does not allow the amount; see [LimitError].
@@ -222,6 +228,11 @@ type Intent struct {
 	Before    *Before   `json:"before,omitempty"`
 	Misses    int       `json:"misses,omitempty"`
 
+	// What the gateway says to the repeats of a charge or a payout whose outcome is unknown.
+	Rejections int    `json:"rejections,omitempty"` // in a row
+	Rejection  string `json:"rejection,omitempty"`  // the sentinel, after Reads of them: nothing is sent any more
+	Ambiguity  string `json:"ambiguity,omitempty"`  // why only a person can find out what happened
+
 	ResourceID string `json:"resource_id,omitempty"` // of the transaction or transfer
 	Existing   bool   `json:"existing,omitempty"`    // the resource was there before this intent was sent
 	Void       string `json:"void,omitempty"`        // the resource's status, if it ended without moving money
@@ -235,6 +246,10 @@ func (i *Intent) ExpiresAt() time.Time { return i.PreparedAt.Add(Lifetime) }
 
 // Repeat reports whether an earlier request may have been applied.
 func (i *Intent) Repeat() bool { return i.Open > 0 }
+
+// Looks reports whether the outcome can only be read: a refund has no reference under which
+// it could be repeated, and the repeats of the others were rejected.
+func (i *Intent) Looks() bool { return i.Repeat() && (i.Kind == Refund || i.Rejection != "") }
 
 // live reports whether the purpose is taken: money moved, or may still move.
 func (i *Intent) live() bool {

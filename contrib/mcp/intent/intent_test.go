@@ -109,6 +109,11 @@ func TestTheSamePurposeIsOneIntent(t *testing.T) {
 	_, err = j.Decide("ana", similar.ID, 0, true, intent.ViaClient)
 	wantErr(t, "a similar intent approved through the client", err, intent.ErrTerminal)
 	_, err = j.Decide("ana", first.ID, 0, true, intent.ViaClient)
+	wantErr(t, "the one that was prepared first, through the client", err, intent.ErrTerminal)
+	if _, err := j.Cancel("ana", similar.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err = j.Decide("ana", first.ID, 0, true, intent.ViaClient)
 	wantErr(t, "an approval through the client below the amount", err, nil)
 }
 
@@ -234,6 +239,28 @@ func TestLimits(t *testing.T) {
 			t.Errorf("the limit %q is accepted", bad)
 		}
 	}
+}
+
+// The limit is of any 24 hours, so midnight resets nothing, and neither does a clock that
+// is set back.
+func TestALimitAroundMidnightAndAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	j, _, c := start(t)
+	c.now = time.Date(2026, 3, 1, 23, 59, 59, 0, time.UTC)
+	spend := func(purpose string) error {
+		i := approve(t, j, prepare(t, j, payout(purpose, 26000)))
+		_, err := j.Begin("ana", i.ID, nil, 0)
+		return err
+	}
+	wantErr(t, "the first", spend("a"), nil)
+	for _, later := range []time.Duration{time.Second, 12 * time.Hour, 24*time.Hour - time.Second, -time.Hour, -48 * time.Hour} {
+		at := c.now
+		c.now = c.now.Add(later)
+		wantErr(t, "after "+later.String(), spend("at "+later.String()), intent.ErrLimit)
+		c.now = at
+	}
+	c.now = c.now.Add(24 * time.Hour)
+	wantErr(t, "a day later", spend("b"), nil)
 }
 
 func TestARefundIsSentAgainOnlyAfterThreeReads(t *testing.T) {

@@ -24,7 +24,7 @@ type Config struct {
 	// client counts as an approval. 0 means never. Others need a terminal.
 	ClientBelow int64
 
-	// SettleAfter is how long after a refund was sent the gateway may still apply it;
+	// SettleAfter is how long after a request was sent the gateway may still apply it;
 	// 2 minutes if it is 0.
 	SettleAfter time.Duration
 
@@ -136,7 +136,19 @@ func (j *Journal) find(principal, id string) (*Intent, error) {
 	if i == nil || principal != "" && i.Principal != principal {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, strconv.Quote(id))
 	}
-	return j.shown(i), nil
+	c := j.shown(i)
+	if purpose, err := Purpose(c.For); err == nil && c.State == Prepared && !c.Approved {
+		// Also those that were prepared later, and may have been paid meanwhile: a
+		// person who decides on either must see the other.
+		known := slices.Clone(c.Similar)
+		for _, other := range j.similar(&c.Proposal, purpose, j.config.Now()) {
+			if !slices.Contains(known, other) {
+				known = append(known, other)
+			}
+		}
+		c.Similar = known
+	}
+	return c, nil
 }
 
 // Prepare records an intent, and returns the existing one if the same was recorded
@@ -164,8 +176,9 @@ func (j *Journal) Prepare(p Proposal) (i *Intent, existing bool, err error) {
 			case last.live() && !same(&last.Proposal, &p):
 				return &ReusedError{Existing: last}
 			case last.live():
-				i, existing = last, true
-				return nil
+				existing = true
+				i, err = j.find(p.Principal, last.ID)
+				return err
 			case last.Void != "":
 				attempt++
 			}
@@ -327,12 +340,13 @@ func (j *Journal) Entries() (n int, err error) {
 //
 // The first time, the intent must be approved and within the limits. After an unknown
 // outcome, a charge or a payout may be sent again with its reference and the time
-// of the first request; see [Intent.Repeat]. A refund may not: see [Journal.Miss].
+// of the first request; see [Intent.Repeat]. A refund may not, and neither may one whose
+// repeats were rejected [Reads] times: see [Journal.Miss].
 // before is the transaction that a refund is based on, read after [Journal.Entries]
 // returned entries; nil for another kind.
 //
-// Errors: ErrNotFound, ErrNotApproved, ErrLimit, ErrBusy, ErrState, and ErrWait for a refund
-// whose outcome is unknown.
+// Errors: ErrNotFound, ErrNotApproved, ErrLimit, ErrBusy, ErrState, and ErrWait for one whose
+// outcome must be read.
 func (j *Journal) Begin(principal, id string, before *Before, entries int) (i *Intent, err error) {
 	err = j.locked(func() error {
 		if i, err = j.find(principal, id); err != nil {
@@ -362,7 +376,7 @@ func (j *Journal) mayBegin(i *Intent, before *Before, entries int) error {
 	switch {
 	case i.State != Prepared && i.State != Sending && i.State != Unknown:
 		return fmt.Errorf("%w: it is %s", ErrState, i.State)
-	case i.Kind == Refund && i.Repeat():
+	case i.Looks():
 		return fmt.Errorf("%w, which is possible at %s", ErrWait, i.RetryAt.Format(time.RFC3339))
 	case i.Repeat():
 		return nil
@@ -398,15 +412,20 @@ func (j *Journal) alone(i *Intent, entries int) error {
 // Outcome is what a request led to.
 type Outcome struct {
 	State      State  // Done, Refused, Unknown, or Prepared if nothing was sent
+	Certain    bool   // Refused: no earlier request was applied either
 	ResourceID string // if it is Done
 	Existing   bool   // the resource was there before
 	Problem    string // the sentinel of the error
+	Rejection  string // Unknown: the sentinel with which the gateway rejected a repeat
 	RetryAt    time.Time
 }
 
 // Finish records the outcome of a request that [Journal.Begin] allowed. Refused and
 // Prepared count only if no other request of the intent may have been applied; else the
 // intent is Unknown. It returns the intent as it is then.
+//
+// The rejection of a repeat proves nothing about the first request. After [Reads] in a row,
+// the outcome must be read: see [Journal.Miss].
 func (j *Journal) Finish(principal, id string, o Outcome) (i *Intent, err error) {
 	err = j.locked(func() error {
 		if i, err = j.find(principal, id); err != nil || i.State == Done || !i.Repeat() && o.State != Done {
@@ -416,16 +435,20 @@ func (j *Journal) Finish(principal, id string, o Outcome) (i *Intent, err error)
 		case Done:
 			i.Open, i.ResourceID, i.Existing = 0, o.ResourceID, o.Existing
 		case Refused, Prepared:
-			if i.Open--; i.Open > 0 {
+			if i.Open--; i.Open > 0 && !o.Certain {
 				o.State = Unknown
 			}
 		default:
 			o.State = Unknown
 		}
 		i.State, i.Problem = o.State, o.Problem
+		if o.State == Refused {
+			i.Open = 0
+		}
 		if i.Kind != Refund || o.State != Unknown {
 			i.RetryAt = o.RetryAt
 		}
+		i.rejected(&o, j.config.SettleAfter)
 		what := string(o.State)
 		if o.Problem != "" {
 			what += ": " + o.Problem
@@ -436,15 +459,34 @@ func (j *Journal) Finish(principal, id string, o Outcome) (i *Intent, err error)
 	return i, err
 }
 
-// Miss records a read that does not show a refund whose outcome is unknown. Reads
-// before [Intent.RetryAt] return an ErrWait and don't count. After the third, the refund
-// was not applied: it is Prepared again, still approved, and may be sent.
+// rejected counts rejections of repeats. One may come from a proxy; several in a row are the
+// gateway's, which would have recognized the reference had it applied the first request,
+// unless it checks something else first. So the outcome is read next.
+func (i *Intent) rejected(o *Outcome, settleAfter time.Duration) {
+	switch {
+	case i.Kind == Refund || i.Rejection != "" && i.State == Unknown:
+	case i.State != Unknown || o.Rejection == "":
+		i.Rejections, i.Rejection = 0, ""
+	default:
+		if i.Rejections++; i.Rejections >= Reads {
+			i.Rejection, i.RetryAt = o.Rejection, i.LastSent.Add(settleAfter)
+		}
+	}
+	if i.State != Unknown {
+		i.Ambiguity = ""
+	}
+}
+
+// Miss records a read that does not show what was sent, for an intent that [Intent.Looks].
+// Reads before [Intent.RetryAt] return an ErrWait and don't count. After the third, it was
+// not applied: a refund is Prepared again, still approved, and may be sent; a charge or a
+// payout is Refused, for the reason of the repeats.
 func (j *Journal) Miss(principal, id string) (i *Intent, err error) {
 	err = j.locked(func() error {
 		if i, err = j.find(principal, id); err != nil {
 			return err
 		}
-		if i.Kind != Refund || !i.Repeat() {
+		if !i.Looks() {
 			return fmt.Errorf("%w: it is %s", ErrState, i.State)
 		}
 		now := j.config.Now().UTC()
@@ -454,8 +496,29 @@ func (j *Journal) Miss(principal, id string) (i *Intent, err error) {
 		i.State, i.RetryAt = Unknown, now.Add(j.config.SettleAfter/4)
 		if i.Misses++; i.Misses >= Reads {
 			i.State, i.Open, i.Misses, i.RetryAt, i.Before = Prepared, 0, 0, time.Time{}, nil
+			if i.Rejection != "" {
+				i.State, i.Problem, i.Rejections, i.Rejection = Refused, i.Rejection, 0, ""
+			}
+			i.Ambiguity = ""
 		}
 		i, err = j.store(i, "a read does not show it")
+		return err
+	})
+	return i, err
+}
+
+// Ambiguous records why only a person can find out what became of an intent that
+// [Intent.Looks]. It stays Unknown: a later read may still show it.
+func (j *Journal) Ambiguous(principal, id, why string) (i *Intent, err error) {
+	err = j.locked(func() error {
+		if i, err = j.find(principal, id); err != nil || i.Ambiguity == why {
+			return err
+		}
+		if !i.Looks() {
+			return fmt.Errorf("%w: it is %s", ErrState, i.State)
+		}
+		i.State, i.Ambiguity, i.Misses = Unknown, why, 0
+		i, err = j.store(i, "only a person can find out what happened: "+why)
 		return err
 	})
 	return i, err

@@ -32,21 +32,24 @@ func (s *Sealer) Seal(i *Intent, now time.Time) string {
 }
 
 // Open returns the round of the question that state belongs to. The error is
-// ErrApproval unless state was sealed for exactly this intent and has not expired.
+// ErrForged unless state was sealed for exactly this intent, ErrApproval if it has expired.
 // [Journal.Decide] checks that the round is still open.
 func (s *Sealer) Open(state string, i *Intent, now time.Time) (round int, err error) {
 	parts := strings.Split(state, ".")
 	if len(parts) != 3 {
-		return 0, ErrApproval
+		return 0, ErrForged
 	}
 	until, err := strconv.ParseInt(parts[0], 10, 64)
 	if err != nil {
-		return 0, ErrApproval
+		return 0, ErrForged
 	}
 	if round, err = strconv.Atoi(parts[1]); err != nil {
-		return 0, ErrApproval
+		return 0, ErrForged
 	}
-	if !hmac.Equal([]byte(parts[2]), []byte(s.mac(i, until, round))) || now.Unix() > until {
+	switch {
+	case !hmac.Equal([]byte(parts[2]), []byte(s.mac(i, until, round))):
+		return 0, ErrForged
+	case now.Unix() > until:
 		return 0, ErrApproval
 	}
 	return round, nil

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/doubt"
 	"github.com/gateway-go/gateway/internal/refund"
 
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
@@ -63,8 +63,11 @@ func (p *plane) commit(ctx context.Context, who, id string, canAsk bool, answer 
 	// The caller's end must not leave a request without its outcome.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*sendTimeout)
 	defer cancel()
-	if i.Kind == intent.Refund {
+	switch {
+	case i.Kind == intent.Refund:
 		return p.refund(ctx, who, i), nil
+	case i.Looks():
+		return p.resolve(ctx, who, i), nil
 	}
 	return p.create(ctx, who, i), nil
 }
@@ -102,8 +105,12 @@ var errDeclined = fmt.Errorf("%w: the person declined", intent.ErrApproval)
 // which what the agent wrote is quoted.
 func Question(i *intent.Intent) string {
 	amount := gateway.FormatAmount(i.Amount, gateway.Currency(i.Currency))
-	purpose := strconv.Quote(cut(i.For, 60))
-	switch payee := cut(i.Payee, 100); i.Kind {
+	short := cut(i.For, maxPurpose)
+	if short != i.For {
+		short += "…"
+	}
+	purpose := strconv.Quote(short)
+	switch payee := exact(i.Payee); i.Kind {
 	case intent.Charge:
 		return fmt.Sprintf("Charge %s to the buyer %s for %s?", amount, payee, purpose)
 	case intent.Payout:
@@ -111,6 +118,18 @@ func Question(i *intent.Intent) string {
 	default:
 		return fmt.Sprintf("Refund the transaction %s until %s of it are refunded, for %s?", payee, amount, purpose)
 	}
+}
+
+// maxPurpose is how many characters of a purpose a question shows.
+const maxPurpose = 60
+
+// exact returns a payee as a person must see it: whole, and with each character that
+// another one may look like, or that can't be seen, written as its number.
+func exact(payee string) string {
+	if quoted := strconv.QuoteToASCII(payee); quoted != `"`+payee+`"` {
+		return quoted
+	}
+	return payee
 }
 
 func single() []gateway.RequestOption {
@@ -141,6 +160,12 @@ func (p *plane) create(ctx context.Context, who string, i *intent.Intent) *Resul
 	if err != nil {
 		outcome = failed(err)
 		outcome.RetryAt = p.retryAt(err)
+		if !first {
+			// A duplicate with another content has the reference, so no request of
+			// this intent was applied. Any other rejection proves nothing.
+			outcome.Certain = errors.Is(err, gateway.ErrDuplicate)
+			outcome.Rejection = rejection(err)
+		}
 	} else {
 		outcome.ResourceID = made.ID
 	}
@@ -176,28 +201,35 @@ func (p *plane) post(ctx context.Context, i *intent.Intent, opts []gateway.Reque
 	return transaction(t), response.Existing, nil
 }
 
-// failed returns the outcome of a request that failed. Only a rejection that the
-// interface defines for it, or a request that never left, proves that nothing was done:
-// a 401, 403 or 429 may come from something in front of the gateway.
+// failed returns the outcome of a request that failed. Only the gateway's own rejection
+// that the interface defines for it, or a request that never left, proves that nothing was
+// done: a 401, 403 or 429 may come from something in front of the gateway.
 func failed(err error) intent.Outcome {
 	o := intent.Outcome{State: intent.Unknown, Problem: sentinel(err)}
-	if errors.Is(err, gateway.ErrOutcomeUnknown) {
-		return o
-	}
-	if errors.Is(err, gateway.ErrNotSent) {
-		o.State = intent.Prepared
-		return o
-	}
-	e, ok := errors.AsType[*gateway.Error](err)
 	switch {
-	case !ok && errors.Is(err, gateway.ErrValidation): // by the client
-		o.State = intent.Refused
-	case !ok:
-	case e.StatusCode == http.StatusBadRequest, e.StatusCode == http.StatusNotFound, e.StatusCode == http.StatusConflict,
-		e.StatusCode == http.StatusGone, e.StatusCode == http.StatusUnprocessableEntity, errors.Is(err, gateway.ErrDuplicate):
+	case errors.Is(err, gateway.ErrOutcomeUnknown):
+	case errors.Is(err, gateway.ErrNotSent):
+		o.State = intent.Prepared
+	case doubt.Kind(err) != "":
 		o.State = intent.Refused
 	}
 	return o
+}
+
+// rejection returns the sentinel with which the gateway rejected a repeat, "" if it did not.
+func rejection(err error) string {
+	switch doubt.KindOfRepeat(err) {
+	case "conflict":
+		return sentinel(gateway.ErrConflict)
+	case "validation":
+		return sentinel(gateway.ErrValidation)
+	case "not_found":
+		return sentinel(gateway.ErrNotFound)
+	case "retired":
+		return sentinel(gateway.ErrRetired)
+	default:
+		return ""
+	}
 }
 
 func (p *plane) retryAt(err error) time.Time {

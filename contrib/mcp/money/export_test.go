@@ -6,6 +6,9 @@ import (
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
+// local is who calls them.
+const local = "local"
+
 // Plane calls the tools without a client of the protocol.
 type Plane struct{ p *plane }
 
@@ -35,6 +38,10 @@ func (t *Plane) Refund(ctx context.Context, in RefundInput) *Result {
 	return t.p.prepareRefund(ctx, local, in)
 }
 
+func (t *Plane) Charge(ctx context.Context, in ChargeInput) *Result {
+	return t.p.prepareCharge(ctx, local, in)
+}
+
 // DropRounds makes a decision count for the current round, whichever it was given for.
 func (t *Plane) DropRounds() {
 	t.p.decide = func(who, id string, _ int, accept bool, via intent.Via) (*intent.Intent, error) {
@@ -44,6 +51,11 @@ func (t *Plane) DropRounds() {
 		}
 		return t.p.journal.Decide(who, id, i.Round, accept, via)
 	}
+}
+
+// DropReads makes every search of the gateway's list find nothing.
+func (t *Plane) DropReads() {
+	t.p.find = func(context.Context, *intent.Intent) (*Resource, bool, error) { return nil, false, nil }
 }
 
 // Failed reports whether nothing was done.

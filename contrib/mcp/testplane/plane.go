@@ -12,8 +12,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gateway-go/gateway/contrib/mcp/audit"
 	"github.com/gateway-go/gateway/contrib/mcp/manual"
 )
 
@@ -30,6 +33,7 @@ type Config struct {
 	Key     gateway.Secret // of its account, which begins with sk_test_
 	Secrets string         // folder for files with keys and secrets; "" is a new one, which Close removes
 	Version string         // of the server, for clients
+	Audit   io.Writer      // gets a line of JSON for each call; may be nil
 	Exam    Exam
 }
 
@@ -46,6 +50,7 @@ type Plane struct {
 	cfg    Config
 	mock   *mock
 	events *recorder
+	audit  *audit.Log
 	own    bool // the folder of secrets is ours
 
 	mu      sync.Mutex
@@ -68,7 +73,7 @@ func New(ctx context.Context, cfg Config) (*Plane, error) {
 	if health.Environment != "sandbox" {
 		return nil, fmt.Errorf("testplane: the gateway's environment is %q: the test plane needs a sandbox", health.Environment)
 	}
-	p := &Plane{cfg: cfg, mock: m, secrets: map[string]gateway.Secret{}}
+	p := &Plane{cfg: cfg, mock: m, audit: audit.New(cfg.Audit, time.Now), secrets: map[string]gateway.Secret{}}
 	if err := p.openSecrets(); err != nil {
 		return nil, fmt.Errorf("testplane: %w", err)
 	}
@@ -120,9 +125,11 @@ func (p *Plane) Server() *mcp.Server {
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{},
 		},
 	})
+	s.AddReceivingMiddleware(p.audit.Middleware)
 	for _, t := range p.tools() {
-		t.add(s)
+		t.add(s, p.audit)
 	}
+	p.addResources(s)
 	manual.Add(s)
 	addPrompts(s)
 	return s
@@ -132,12 +139,13 @@ func (p *Plane) Server() *mcp.Server {
 type failing[Out any] interface {
 	*Out
 	fail(f *ToolError)
+	code() string
 }
 
 // tool is one tool: its name, what it says to a model, and how it is added.
 type tool struct {
 	name string
-	add  func(*mcp.Server)
+	add  func(*mcp.Server, *audit.Log)
 }
 
 // hints are what a tool does to its environment. None reaches beyond this machine.
@@ -165,7 +173,7 @@ type describe func(*jsonschema.Schema)
 func define[In, Out any, PT failing[Out]](
 	name, title, description string, h hints, run func(context.Context, In) (Out, error), adapt ...describe,
 ) tool {
-	return tool{name, func(s *mcp.Server) {
+	return tool{name, func(s *mcp.Server, calls *audit.Log) {
 		in, err := jsonschema.For[In](nil)
 		if err != nil {
 			panic("testplane: " + name + ": " + err.Error()) // a mistake in this package, which every test finds
@@ -174,9 +182,10 @@ func define[In, Out any, PT failing[Out]](
 			a(in)
 		}
 		t := &mcp.Tool{Name: name, Title: title, Description: description, InputSchema: in, Annotations: h.annotations(title)}
-		mcp.AddTool(s, t, func(ctx context.Context, _ *mcp.CallToolRequest, args In) (*mcp.CallToolResult, Out, error) {
+		mcp.AddTool(s, t, func(ctx context.Context, req *mcp.CallToolRequest, args In) (*mcp.CallToolResult, Out, error) {
 			out, err := run(ctx, args)
 			if err == nil {
+				calls.Call(ctx, req, audit.Line{Named: named(req.Params.Arguments)})
 				return nil, out, nil
 			}
 			failed := out
@@ -184,9 +193,29 @@ func define[In, Out any, PT failing[Out]](
 				failed = *new(Out)
 				PT(&failed).fail(asFailure(err))
 			}
+			calls.Call(ctx, req, audit.Line{Named: named(req.Params.Arguments), Failed: true, Code: PT(&failed).code()})
 			return &mcp.CallToolResult{IsError: true}, failed, nil
 		})
 	}}
+}
+
+// named returns the arguments of a call that have the form of a name, an id, a time or a
+// number, for the audit log. Anything else may be a secret or a text, also under a name
+// that a result may show.
+func named(arguments json.RawMessage) map[string]any {
+	members, _ := decode(arguments).(map[string]any)
+	shown := map[string]any{}
+	for name, value := range members {
+		switch value := value.(type) {
+		case float64, bool:
+			shown[name] = value
+		case string:
+			if name != "secret_env" && trusted(name, value) && strings.Trim(value, "0123456789") != "" { // digits may be a document
+				shown[name] = value
+			}
+		}
+	}
+	return shown
 }
 
 // enum limits a member of the input to values.
@@ -213,7 +242,7 @@ func asFailure(err error) *ToolError {
 
 // mistake is the failure of arguments that this package rejects itself.
 func mistake(format string, args ...any) error {
-	return &ToolError{Code: "INVALID_ARGUMENTS", Detail: fmt.Sprintf(format, args...), DoNext: "Change the arguments as detail says, and call again."}
+	return &ToolError{Code: audit.InvalidArguments, Detail: fmt.Sprintf(format, args...), DoNext: "Change the arguments as detail says, and call again."}
 }
 
 // decode reads JSON without a type.

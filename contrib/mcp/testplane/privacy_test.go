@@ -1,6 +1,7 @@
 package testplane_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -133,6 +134,7 @@ func instructionsStayQuoted(t *testing.T, a *agent) {
 	} {
 		a.do(call.tool, call.args)
 	}
+	a.readAll(map[string]string{"transaction": tx})
 	quoted := 0
 	for _, result := range *a.seen {
 		assert.NotContains(t, trustedPart(t, result), "gnore", result[:min(len(result), 300)])
@@ -170,8 +172,9 @@ func TestWhatIsTrusted(t *testing.T) {
 func TestNoResultHasASecret(t *testing.T) {
 	t.Parallel()
 	const key = "sk_test_planted_key_0123456789"
+	var log bytes.Buffer
 	a := serve(t, "2026-07-28", func(c *testplane.Config) {
-		c.Key = gateway.NewSecret(key)
+		c.Key, c.Audit = gateway.NewSecret(key), &log
 		c.Exam.Command = []string{os.Args[0]}
 	})
 	hook := receive(t, plantedToo)
@@ -192,6 +195,7 @@ func TestNoResultHasASecret(t *testing.T) {
 	a.do("mock_fault", object{"fault": "status", "value": "401", "on": "transactions.list", "times": 1})
 	a.try("mock_call", object{"method": "GET", "path": "/v2/transactions"})
 	headers, body := hook.last()
+	a.readAll(map[string]string{"transaction": str(tx)})
 	for _, call := range []struct {
 		tool string
 		args object
@@ -211,6 +215,9 @@ func TestNoResultHasASecret(t *testing.T) {
 		{"mock_reset", object{}},
 	} {
 		a.try(call.tool, call.args)
+	}
+	for _, secret := range []string{key, made, planted, plantedToo, "planted_token", "52998224725", "ana@example.com"} {
+		assert.NotContains(t, log.String(), secret, "the audit log")
 	}
 	tools := map[string]bool{}
 	for _, result := range *a.seen {

@@ -28,6 +28,17 @@ type outcome struct {
 
 func (u *outcome) fail(f *ToolError) { u.Failure = f }
 
+// code returns the code of the failure.
+func (u *outcome) code() string {
+	switch {
+	case u.Failure == nil:
+		return ""
+	case word.MatchString(u.Failure.Code):
+		return u.Failure.Code
+	}
+	return "failed"
+}
+
 const (
 	maxQuote  = 200 // runes
 	maxQuotes = 60  // texts of one result

@@ -141,6 +141,7 @@ func TestWrongArguments(t *testing.T) {
 		{"mock_call", object{"method": "GET", "path": "/__mock/snapshot"}, "/v2/"},
 		{"mock_call", object{"method": "GET", "path": "/v2/../__mock/snapshot"}, "/v2/"},
 		{"mock_call", object{"method": "GET", "path": "/v2/nothing"}, "no such path"},
+		{"mock_call", create(object{"notify_url": "https://collector.example.com/?x"}), "on this machine"},
 		{"mock_act", object{"kind": "transactions", "id": "x", "action": "settle"}, "use one of"},
 		{"mock_act", object{"kind": "transactions", "id": "x", "action": "pay", "number": 1}, "takes no number"},
 		{"mock_act", object{"kind": "transactions", "id": "x", "action": "pay"}, "There is no transaction"},
@@ -186,6 +187,9 @@ func TestResourcesAndPrompts(t *testing.T) {
 		uris := map[string]bool{}
 		for _, r := range resources.Resources {
 			uris[r.URI] = true
+			if !strings.HasPrefix(r.URI, "gateway://") {
+				continue // those of the mock have a test of their own
+			}
 			content, err := a.session.ReadResource(t.Context(), readParams(r.URI))
 			require.NoError(t, err, r.URI)
 			assert.Greater(t, len(content.Contents[0].Text), 1000, r.URI)

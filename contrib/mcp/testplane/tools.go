@@ -169,6 +169,12 @@ func (p *Plane) call(ctx context.Context, in callInput) (out callResult, err err
 	var body any
 	if in.Body != nil {
 		body = in.Body
+		// The mock would send the webhook to any address, and with it what the caller wrote.
+		if to, given := in.Body["notify_url"].(string); given {
+			if u, err := url.Parse(to); err == nil && u.Host != "" && !Loopback(u.Hostname()) {
+				return out, mistake("notify_url must be a URL on this machine, such as http://127.0.0.1:9000/webhooks")
+			}
+		}
 	}
 	r, err := p.mock.send(ctx, in.Method, in.Path, body)
 	if errors.Is(err, errBroken) {

@@ -189,14 +189,12 @@ func (f *moneyFlags) serve(ctx context.Context, stdin io.Reader, stdout, stderr 
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Journal.Close()) }()
-	if f.audit != "" {
-		file, err := os.OpenFile(f.audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			return fmt.Errorf("-audit: %w", err)
-		}
-		defer func() { _ = file.Close() }()
-		c.Audit = file
+	written, closeAudit, err := openAudit(f.audit, stderr)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, closeAudit()) }()
+	c.Audit = written
 	s, err := money.NewServer(c)
 	if err != nil {
 		return err

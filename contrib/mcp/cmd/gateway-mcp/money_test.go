@@ -135,36 +135,61 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func TestMoneyOverHTTP(t *testing.T) {
-	t.Parallel()
+// serveMoney serves the money plane over HTTP until the test ends.
+func serveMoney(t *testing.T) (url, token string, connect func(token, version string) (*mcp.ClientSession, error)) {
+	t.Helper()
 	args, environ := moneyMock(t)
 	f, err := parseMoney(t, environ, append(args, "-http", "127.0.0.1:0", "-approve", "client")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	logs, log := io.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- f.serve(ctx, nil, io.Discard, log) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
 	line := make([]byte, 200)
 	n, err := logs.Read(line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, url, _ := strings.Cut(strings.TrimSpace(string(line[:n])), "serving MCP at ")
-	connect := func(token string) (*mcp.ClientSession, error) {
+	_, url, _ = strings.Cut(strings.TrimSpace(string(line[:n])), "serving MCP at ")
+	connect = func(token, version string) (*mcp.ClientSession, error) {
 		client := mcp.NewClient(&mcp.Implementation{Name: "host"}, &mcp.ClientOptions{
 			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
 			},
 		})
-		return client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: withToken(token)}, DisableStandaloneSSE: true}, nil)
+		return client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: withToken(token)}, DisableStandaloneSSE: true},
+			&mcp.ClientSessionOptions{ProtocolVersion: version})
 	}
-	if session, err := connect("a-wrong-token-of-a-test"); err == nil {
+	return url, environ["GATEWAY_MCP_TOKEN"], connect
+}
+
+func TestMoneyOverHTTP(t *testing.T) {
+	t.Parallel()
+	_, token, connect := serveMoney(t)
+	if session, err := connect("a-wrong-token-of-a-test", ""); err == nil {
 		t.Error("a wrong token is accepted")
 		_ = session.Close()
 	}
-	session, err := connect(environ["GATEWAY_MCP_TOKEN"])
+	// A client of an older version can't be asked over HTTP without a session: fail closed.
+	for _, version := range []string{"2025-06-18", "2025-11-25"} {
+		session, err := connect(token, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, text := payInvoice(t, session); !strings.Contains(text, `"sentinel":"not_approved"`) || !strings.Contains(text, `"state":"prepared"`) {
+			t.Errorf("%s: %s", version, text)
+		}
+		_ = session.Close()
+	}
+	session, err := connect(token, "2026-07-28")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,9 +197,44 @@ func TestMoneyOverHTTP(t *testing.T) {
 		t.Errorf("over HTTP: %s", text)
 	}
 	_ = session.Close()
-	stop()
-	if err := <-served; err != nil {
-		t.Error(err)
+}
+
+// Without the token no request reaches a tool, whatever else it has.
+func TestMoneyOverHTTPWithoutTheToken(t *testing.T) {
+	t.Parallel()
+	url, token, _ := serveMoney(t)
+	for name, c := range map[string]struct {
+		method string
+		header map[string]string
+		want   int
+	}{
+		"no token":               {http.MethodPost, nil, http.StatusUnauthorized},
+		"no token, a GET":        {http.MethodGet, nil, http.StatusUnauthorized},
+		"an empty token":         {http.MethodPost, map[string]string{"Authorization": "Bearer "}, http.StatusUnauthorized},
+		"the beginning of it":    {http.MethodPost, map[string]string{"Authorization": "Bearer " + token[:8]}, http.StatusUnauthorized},
+		"as a basic password":    {http.MethodPost, map[string]string{"Authorization": "Basic " + token}, http.StatusUnauthorized},
+		"in another header":      {http.MethodPost, map[string]string{"X-Api-Key": token}, http.StatusUnauthorized},
+		"a page of another site": {http.MethodPost, map[string]string{"Authorization": "Bearer " + token, "Origin": "https://evil.example"}, http.StatusForbidden},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, url+"?token="+token, strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"balance","arguments":{}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		for header, value := range c.header {
+			r.Header.Set(header, value)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.want || strings.Contains(string(body), "balance") || strings.Contains(string(body), token) {
+			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func testCommands() []command {
 // testFlags are the flags of the test plane.
 type testFlags struct {
 	mock, addr, dialect, clock, seedFile string
-	http, secrets                        string
+	http, secrets, audit                 string
 	examCommand, examPath                string
 	examBudget                           time.Duration
 }
@@ -53,6 +53,7 @@ func (f *testFlags) parse(args []string, out io.Writer) error {
 	s.StringVar(&f.seedFile, "seed-file", "", "`file` with the resources that the mock gateway in this process starts with")
 	s.StringVar(&f.http, "http", "", "serve MCP over HTTP on this loopback `address` instead of standard input and output")
 	s.StringVar(&f.secrets, "secrets", "", "`folder` for files with the mock's key and signing secrets; empty means a new one that is removed at the end")
+	s.StringVar(&f.audit, "audit", "", "`file` that gets a line of JSON for each call")
 	s.StringVar(&f.examCommand, "exam-command", "", "`command` that starts your program, for the tool run_exam; it is split at spaces, so put anything else into a script")
 	s.StringVar(&f.examPath, "exam-webhook-path", "/webhooks", "`path` of your program's webhooks, for run_exam")
 	s.DurationVar(&f.examBudget, "exam-budget", 0, "`duration` after which run_exam begins no scenario any more; 0 means 3m")
@@ -121,6 +122,12 @@ func (f *testFlags) serve(ctx context.Context, stdin io.Reader, stdout, stderr i
 		URL: f.mock, Key: gateway.NewSecret(cmp.Or(os.Getenv("GATEWAY_API_KEY"), "sk_test_mock")), Secrets: f.secrets, Version: version.Of("gateway-mcp"),
 		Exam: testplane.Exam{Command: strings.Fields(f.examCommand), Path: f.examPath, Dialect: f.dialect, Budget: f.examBudget},
 	}
+	written, closeAudit, err := openAudit(f.audit, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeAudit()) }()
+	cfg.Audit = written
 	if f.mock == "" {
 		gw, err := mockserver.New(f.options()...)
 		if err != nil {

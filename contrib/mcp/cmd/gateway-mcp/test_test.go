@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,8 +59,32 @@ func TestTheTestPlaneOverStandardIO(t *testing.T) {
 	t.Parallel()
 	fromHost, toServer := io.Pipe()
 	fromServer, toHost := io.Pipe()
-	start(t, "the mock gateway is at", fromHost, toHost, "test", "-dialect", "live")
+	log := filepath.Join(t.TempDir(), "audit")
+	start(t, "the mock gateway is at", fromHost, toHost, "test", "-dialect", "live", "-audit", log)
 	call(t, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, "2025-11-25")
+	line, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Regexp(t, `^\{"at":"[^"]+","principal":"local","client":"host 1","tool":"mock_status","arguments":"[0-9a-f]{16}"\}\n$`, string(line))
+	info, err := os.Stat(log)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+// A log that can't be written is reported once, and stops nothing.
+func TestAnAuditLogThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit")
+	var stderr bytes.Buffer
+	w, closeLog, err := openAudit(path, &stderr)
+	require.NoError(t, err)
+	_, err = w.Write([]byte("1\n"))
+	require.NoError(t, err)
+	require.NoError(t, closeLog())
+	for range 2 {
+		_, err = w.Write([]byte("2\n"))
+		require.Error(t, err)
+	}
+	assert.Equal(t, 1, strings.Count(stderr.String(), "calls are no longer logged"))
 }
 
 // A mock in another process, and MCP over HTTP.
@@ -131,6 +157,7 @@ func TestWrongFlagsOfTest(t *testing.T) {
 		{"test -mock https://api.gateway.example", 1, "must run on this machine"},
 		{"test -mock http://127.0.0.1:1", 1, "not reachable"},
 		{"test -seed-file nothing.json", 1, "nothing.json"},
+		{"test -audit nothing/audit", 1, "-audit: open nothing/audit"},
 		{"test -h", 0, "GATEWAY_MCP_TOKEN"},
 		{"", 2, "usage: gateway-mcp COMMAND"},
 	} {
