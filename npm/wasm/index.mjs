@@ -1,0 +1,209 @@
+// The mock gateway in this page, worker or Node.js process: a WebAssembly module that
+// contains no server and opens no connection.
+import "./wasm_exec.js";
+
+// Go's support code defines these for its program. Libraries take a process for Node.js,
+// so they are visible only while the program starts.
+const own = {};
+for (const name of ["process", "path"]) {
+  if (globalThis[name] && !globalThis[name].versions && !globalThis[name].sep) {
+    own[name] = globalThis[name];
+    delete globalThis[name];
+  }
+}
+
+let program; // a promise: all gateways share the program
+
+// createGateway starts a gateway.
+export async function createGateway({ wasm, ...options } = {}) {
+  program ??= load(wasm);
+  let open;
+  try {
+    ({ open } = await program);
+  } catch (error) {
+    program = undefined; // the next call tries again
+    throw error;
+  }
+  return new Gateway(open, options);
+}
+
+async function load(from) {
+  const module = from instanceof WebAssembly.Module ? from : await compile(await read(from));
+  const go = new globalThis.Go();
+  const instance = await WebAssembly.instantiate(module, go.importObject);
+  return new Promise((resolve, reject) => {
+    globalThis.mockgatewayReady = (version, open) => resolve({ version, open });
+    Object.assign(globalThis, own);
+    go.run(instance).then(() => reject(new Error("the gateway's program has ended")), reject);
+    for (const name of ["mockgatewayReady", ...Object.keys(own)]) delete globalThis[name];
+  });
+}
+
+// read returns the file as a Response or as bytes.
+async function read(from = new URL("./mockgateway.wasm", import.meta.url)) {
+  if (from instanceof Response || from instanceof ArrayBuffer || ArrayBuffer.isView(from)) return from;
+  const url = new URL(from, import.meta.url);
+  if (url.protocol !== "file:") {
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
+    return response;
+  }
+  const { readFile } = await import("node:fs/promises");
+  return readFile(url);
+}
+
+async function compile(file) {
+  if (!(file instanceof Response)) return WebAssembly.compile(file);
+  // Not every server knows the type, without which the file can't be compiled as it arrives.
+  return WebAssembly.compileStreaming(new Response(file.body, { headers: { "content-type": "application/wasm" } }));
+}
+
+class Gateway {
+  url = "http://localhost";
+  #exports;
+  #receiver = null;
+  #sinks = new Map(); // the requests without a response, by their ids
+  #last = 0;
+
+  constructor(open, options) {
+    const exported = open(JSON.stringify(options), (...delivery) => void this.#deliver(...delivery));
+    if (typeof exported === "string") throw new TypeError(`mockgateway: ${exported}`);
+    this.#exports = exported;
+    this.apiKey = exported.apiKey;
+    this.webhookSecret = exported.secret;
+    this.fetch = this.fetch.bind(this); // to pass it on as a function
+  }
+
+  get #open() {
+    if (!this.#exports) throw new TypeError("the gateway is closed");
+    return this.#exports;
+  }
+
+  async fetch(input, init) {
+    const request = new Request(typeof input === "string" ? new URL(input, this.url) : input, init);
+    const body = request.body === null ? null : new Uint8Array(await request.arrayBuffer());
+    request.signal.throwIfAborted();
+    const { fetch, cancel } = this.#open;
+    const id = ++this.#last;
+    return new Promise((resolve, reject) => {
+      const abort = () => {
+        cancel?.(id);
+        settle(reject, request.signal.reason);
+      };
+      const settle = (how, value) => {
+        if (!this.#sinks.delete(id)) return;
+        request.signal.removeEventListener("abort", abort);
+        how(value);
+      };
+      const failed = (cause) => settle(reject, new TypeError("fetch failed", { cause: new Error(cause) }));
+      this.#sinks.set(id, failed);
+      request.signal.addEventListener("abort", abort);
+      const refused = fetch(id, request.method, request.url, [...request.headers].flat(), body, request.redirect === "follow", {
+        fail: failed,
+        respond: (...parts) => {
+          try {
+            settle(resolve, response(...parts));
+          } catch (error) {
+            settle(reject, error);
+          }
+        },
+      });
+      if (refused) failed(refused);
+    });
+  }
+
+  // onWebhook sets the receiver; null is none.
+  onWebhook(receiver) {
+    this.#receiver = receiver ?? null;
+    const failed = this.#open.receive(this.#receiver !== null);
+    if (failed) throw new Error(failed);
+  }
+
+  async #deliver(id, method, url, headers, body) {
+    const { delivered } = this.#exports;
+    let error = null, status = 500, list = [], content = null;
+    try {
+      const answer = await this.#receiver(new Request(url, { method, headers: pairs(headers), body }));
+      const response = answer ?? new Response(null, { status: 204 });
+      if (response.type === "error") error = "the connection was closed"; // Response.error()
+      else [status, list, content] = [response.status, [...response.headers].flat(), new Uint8Array(await response.arrayBuffer())];
+    } catch (thrown) {
+      content = new TextEncoder().encode(String(thrown)); // as a framework would
+    }
+    if (this.#exports) delivered(id, error, status, list, content);
+  }
+
+  async call(method, path, body) {
+    const response = await this.fetch(path, {
+      method,
+      headers: { authorization: `Bearer ${this.apiKey}`, "content-type": "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    const envelope = await response.json();
+    if (!response.ok) {
+      throw Object.assign(new Error(`${method} ${path}: ${response.status} ${envelope.detail ?? envelope.message}`), { status: response.status, body: envelope });
+    }
+    return envelope.data;
+  }
+
+  advance(to) {
+    const time = to instanceof Date ? to.toISOString() : to;
+    const body = time === "next" ? { next: true } : /^\d{4}-/.test(time) ? { to: time } : { by: time };
+    return this.call("POST", "/__mock/clock/advance", body);
+  }
+
+  pay(id) {
+    return this.call("POST", `/__mock/transactions/${encodeURIComponent(id)}/pay`);
+  }
+
+  fault(fault) {
+    return this.call("POST", "/__mock/faults", fault);
+  }
+
+  snapshot() {
+    return settled((done) => this.#open.snapshot(done));
+  }
+
+  restore(snapshot) {
+    return settled((done) => this.#open.restore(snapshot, done));
+  }
+
+  async close() {
+    if (!this.#exports) return;
+    const { close } = this.#exports;
+    this.#exports = null;
+    await settled(close);
+    for (const failed of [...this.#sinks.values()]) failed("the gateway was closed");
+  }
+
+  [Symbol.asyncDispose ?? Symbol.for("asyncDispose")]() {
+    return this.close();
+  }
+}
+
+// settled returns the result of a function that calls done(reason, result).
+function settled(start) {
+  return new Promise((resolve, reject) => {
+    start((reason, result) => (reason ? reject(new Error(reason)) : resolve(result)));
+  });
+}
+
+function pairs(list) {
+  return Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i], list[2 * i + 1]]);
+}
+
+function response(status, headers, body, cut, url, redirected) {
+  let content = [204, 205, 304].includes(status) ? null : body;
+  if (cut) { // the connection broke in the body
+    content = new ReadableStream({
+      start(controller) {
+        if (body.length > 0) controller.enqueue(body);
+      },
+      pull(controller) {
+        controller.error(new TypeError("terminated"));
+      },
+    });
+  }
+  const made = new Response(content, { status, headers: pairs(headers) });
+  return Object.defineProperties(made, { url: { value: url }, redirected: { value: redirected } });
+}
