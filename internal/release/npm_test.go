@@ -77,7 +77,7 @@ func assertPackages(t *testing.T, folder, version string, program func(goos, goa
 	}
 	files, m := unpack("mockgateway-wasm")
 	assert.Equal(t, "@mockgateway/wasm", m.Name)
-	for _, name := range []string{wasmFile, wasmSupport, "index.mjs", "index.d.ts", "README.md", "LICENSE", "THIRD_PARTY_LICENSES.txt"} {
+	for _, name := range []string{wasmFile, wasmSupport, "index.js", "index.d.ts", "README.md", "LICENSE", "THIRD_PARTY_LICENSES.txt"} {
 		assert.NotEmpty(t, files["package/"+name].data, name)
 	}
 	for _, p := range platforms {

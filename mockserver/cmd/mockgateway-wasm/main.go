@@ -20,7 +20,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/inpage"
 )
 
-// ready is the global function of npm/wasm/index.mjs that gets the exports.
+// ready is the global function of npm/wasm/index.js that gets the exports.
 const ready = "mockgatewayReady"
 
 func main() {

@@ -29,7 +29,7 @@ export async function createGateway({ wasm, ...options } = {}) {
 
 async function load(from) {
   const module = from instanceof WebAssembly.Module ? from : await compile(await read(from));
-  const go = new globalThis.Go();
+  const go = unreferenced(new globalThis.Go());
   const instance = await WebAssembly.instantiate(module, go.importObject);
   return new Promise((resolve, reject) => {
     globalThis.mockgatewayReady = (version, open) => resolve({ version, open });
@@ -38,6 +38,33 @@ async function load(from) {
     for (const name of ["mockgatewayReady", ...Object.keys(own)]) delete globalThis[name];
   });
 }
+
+// unreferenced lets Node.js end although the program has timers, some of which remain after
+// their gateway is closed.
+function unreferenced(go) {
+  const { gojs } = go.importObject;
+  const schedule = gojs["runtime.scheduleTimeoutEvent"];
+  gojs["runtime.scheduleTimeoutEvent"] = (sp) => {
+    schedule(sp);
+    go._scheduledTimeouts.get(go._nextCallbackTimeoutID - 1)?.unref?.();
+  };
+  return go;
+}
+
+// keep keeps Node.js running while a request waits for its response, or a receiver for
+// webhooks: n is 1 at the beginning and -1 at the end.
+function keep(n) {
+  const before = kept;
+  kept += n;
+  if (kept === 0) {
+    clearInterval(handle);
+  } else if (before === 0) {
+    handle = setInterval(() => {}, 2 ** 30);
+  }
+}
+
+let kept = 0;
+let handle;
 
 // read returns the file as a Response or as bytes.
 async function read(from = new URL("./mockgateway.wasm", import.meta.url)) {
@@ -87,16 +114,18 @@ class Gateway {
     const id = ++this.#last;
     return new Promise((resolve, reject) => {
       const abort = () => {
-        cancel?.(id);
-        settle(reject, request.signal.reason);
+        settle(reject, request.signal.reason); // before the gateway reports it
+        cancel(id);
       };
       const settle = (how, value) => {
         if (!this.#sinks.delete(id)) return;
+        keep(-1);
         request.signal.removeEventListener("abort", abort);
         how(value);
       };
       const failed = (cause) => settle(reject, new TypeError("fetch failed", { cause: new Error(cause) }));
       this.#sinks.set(id, failed);
+      keep(1);
       request.signal.addEventListener("abort", abort);
       const refused = fetch(id, request.method, request.url, [...request.headers].flat(), body, request.redirect === "follow", {
         fail: failed,
@@ -114,13 +143,17 @@ class Gateway {
 
   // onWebhook sets the receiver; null is none.
   onWebhook(receiver) {
-    this.#receiver = receiver ?? null;
-    const failed = this.#open.receive(this.#receiver !== null);
+    const failed = this.#open.receive(Boolean(receiver));
     if (failed) throw new Error(failed);
+    this.#receive(receiver ?? null);
+  }
+
+  #receive(receiver) {
+    keep(Number(receiver !== null) - Number(this.#receiver !== null));
+    this.#receiver = receiver;
   }
 
   async #deliver(id, method, url, headers, body) {
-    const { delivered } = this.#exports;
     let error = null, status = 500, list = [], content = null;
     try {
       const answer = await this.#receiver(new Request(url, { method, headers: pairs(headers), body }));
@@ -130,7 +163,7 @@ class Gateway {
     } catch (thrown) {
       content = new TextEncoder().encode(String(thrown)); // as a framework would
     }
-    if (this.#exports) delivered(id, error, status, list, content);
+    this.#exports?.delivered(id, error, status, list, content); // unless it was closed meanwhile
   }
 
   async call(method, path, body) {
@@ -172,6 +205,7 @@ class Gateway {
     if (!this.#exports) return;
     const { close } = this.#exports;
     this.#exports = null;
+    this.#receive(null);
     await settled(close);
     for (const failed of [...this.#sinks.values()]) failed("the gateway was closed");
   }
@@ -183,9 +217,10 @@ class Gateway {
 
 // settled returns the result of a function that calls done(reason, result).
 function settled(start) {
+  keep(1);
   return new Promise((resolve, reject) => {
     start((reason, result) => (reason ? reject(new Error(reason)) : resolve(result)));
-  });
+  }).finally(() => keep(-1));
 }
 
 function pairs(list) {
