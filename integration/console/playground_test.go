@@ -1,8 +1,11 @@
 package console_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -143,4 +146,55 @@ func TestThePlaygroundSaysWhatIsMissing(t *testing.T) {
 		assert.True(t, strings.Contains(logged, "404"), logged)
 	}
 	require.Equal(t, "true", eval[string](p, "String(document.getElementById('all').disabled)"))
+}
+
+// The service worker of npm/wasm/README.md responds to the page's requests and serves the
+// console.
+func TestAServiceWorkerIsTheGateway(t *testing.T) {
+	t.Parallel()
+	base := playground(t)
+	guide, err := os.ReadFile("../../npm/wasm/README.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(guide), "## In a service worker")
+	_, worker, _ := strings.Cut(section, "```js\n")
+	worker, _, found := strings.Cut(worker, "```")
+	require.True(t, found)
+	files, err := url.Parse(base)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/mockgateway/", httputil.NewSingleHostReverseProxy(files))
+	mux.HandleFunc("GET /worker.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = io.WriteString(w, worker)
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `<!doctype html><title>Shop</title><link rel="icon" href="data:,"><p>Shop`)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+
+	p := open(t, server.URL, device{})
+	p.visit("/")
+	eval[bool](p, "navigator.serviceWorker.register('/worker.js', {type: 'module'}).then(() => navigator.serviceWorker.ready).then(() => true)")
+	p.visit("/") // the worker controls the next page
+	p.waitFor("navigator.serviceWorker.controller")
+	create := func(fault string) string {
+		return eval[string](p, `fetch('/v2/transactions', {
+			method: 'POST', headers: {authorization: 'Bearer sk_test_mock', 'content-type': 'application/json', 'x-mock-fault': '`+fault+`'},
+			body: JSON.stringify({external_ref: 'order-1', amount: 1990, method: 'pix', products: [{name: 'Book', price: 1990}],
+				buyer: {name: 'Ana', email: 'ana@example.com', document: {type: 'CPF', number: '52998224725'}}}),
+		}).then((r) => String(r.status), (e) => e.name)`)
+	}
+	assert.Equal(t, "TypeError", create("lose-response"))
+	assert.Equal(t, "409", create(""))
+	for _, logged := range p.expectErrors() { // of the lost response and the 409
+		assert.Contains(t, logged, "/v2/transactions")
+	}
+	p.visit("/__mock/console/transactions")
+	p.waitForText("order-1")
+	p.submit("main a[href*='/transactions/']")
+	p.waitForText("Timeline")
+	for _, logged := range p.expectErrors() { // there is no stream of events
+		assert.Contains(t, logged, "/__mock/events")
+	}
 }
