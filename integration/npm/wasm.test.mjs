@@ -206,10 +206,14 @@ test("the program is loaded from where the options say", limit, async () => {
   assert.equal(stdout.trim(), "ended");
 });
 
+test("the program names its version", limit, async (t) => {
+  assert.match((await open(t, manual)).version, /^mockgateway-wasm \S+.* go1\.\d+\S* js\/wasm$/);
+});
+
 test("the types describe the functions", limit, async (t) => {
   const types = await readFile(join(installed, "index.d.ts"), "utf8");
   const gateway = await open(t, manual);
   const declared = [...types.split("interface Gateway {")[1].split("\n}")[0].matchAll(/^ {2}(?:readonly )?(\w+)[(:]/gm)].map(([, name]) => name);
   for (const name of declared) assert.ok(name in gateway, name);
-  assert.equal(declared.length, 12);
+  assert.equal(declared.length, 13);
 });

@@ -103,7 +103,7 @@ func TestWebAssemblyLinksNoOtherModule(t *testing.T) {
 	modules, err := linked(t.Context(), []string{"github.com/gateway-go/gateway/mockserver/cmd/mockgateway"})
 	require.NoError(t, err)
 	require.NotEmpty(t, strings.Fields(list))
-	for _, module := range strings.Fields(list) {
+	for module := range strings.FieldsSeq(list) {
 		assert.Contains(t, modules, module)
 	}
 }

@@ -54,6 +54,8 @@ export type Receiver = (request: Request) => Response | void | Promise<Response 
 export interface Gateway {
   /** The base URL of the API. It leads nowhere but to `fetch`, which accepts any other host too. */
   readonly url: string;
+  /** What the program was built from: a version or a commit, and the release of Go. */
+  readonly version: string;
   /** A key of the default account. */
   readonly apiKey: string;
   /** The secret that signs the webhooks. */

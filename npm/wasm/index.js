@@ -17,14 +17,14 @@ let program; // a promise: all gateways share the program
 // createGateway starts a gateway.
 export async function createGateway({ wasm, ...options } = {}) {
   program ??= load(wasm);
-  let open;
+  let loaded;
   try {
-    ({ open } = await program);
+    loaded = await program;
   } catch (error) {
     program = undefined; // the next call tries again
     throw error;
   }
-  return new Gateway(open, options);
+  return new Gateway(loaded, options);
 }
 
 async function load(from) {
@@ -92,7 +92,8 @@ class Gateway {
   #sinks = new Map(); // the requests without a response, by their ids
   #last = 0;
 
-  constructor(open, options) {
+  constructor({ open, version }, options) {
+    this.version = version;
     const exported = open(JSON.stringify(options), (...delivery) => void this.#deliver(...delivery));
     if (typeof exported === "string") throw new TypeError(`mockgateway: ${exported}`);
     this.#exports = exported;

