@@ -5,12 +5,9 @@ import "./wasm_exec.js";
 // Go's support code defines these for its program. Libraries take a process for Node.js,
 // so they are visible only while the program starts.
 const own = {};
-for (const name of ["process", "path"]) {
-  if (globalThis[name] && !globalThis[name].versions && !globalThis[name].sep) {
-    own[name] = globalThis[name];
-    delete globalThis[name];
-  }
-}
+if (globalThis.process?.pid === -1) own.process = globalThis.process;
+if (globalThis.path && Object.keys(globalThis.path).join() === "resolve") own.path = globalThis.path;
+for (const name of Object.keys(own)) delete globalThis[name];
 
 let program; // a promise: all gateways share the program
 
@@ -34,7 +31,11 @@ async function load(from) {
   return new Promise((resolve, reject) => {
     globalThis.mockgatewayReady = (version, open) => resolve({ version, open });
     Object.assign(globalThis, own);
-    go.run(instance).then(() => reject(new Error("the gateway's program has ended")), reject);
+    const ended = () => {
+      program = undefined; // the next gateway starts another one
+      reject(new Error("the gateway's program has ended"));
+    };
+    go.run(instance).then(ended, reject);
     for (const name of ["mockgatewayReady", ...Object.keys(own)]) delete globalThis[name];
   });
 }
