@@ -87,7 +87,7 @@ func (e *exports) fetch(args []js.Value) any {
 	follow := args[5].Bool()
 	go func() {
 		defer e.cancel(args[:1])
-		resp, err := e.gateway.Fetch(r, follow) //nolint:bodyclose // below
+		resp, err := e.gateway.Fetch(r, follow)
 		if err != nil {
 			sink.Call("fail", err.Error())
 			return
