@@ -130,7 +130,8 @@ func (w Webhooks) Endpoints() []Endpoint {
 
 // ServeHost lets a handler respond, in memory, to everything that is delivered
 // to a host ("shop.test", "shop.test:8443"), such as the notify_url of a
-// transaction. A nil handler removes it.
+// transaction. "*" stands for every host without a handler of its own: nothing is sent
+// over the network then. A nil handler removes it.
 func (w Webhooks) ServeHost(host string, h http.Handler) { w.sender.Serve(host, h) }
 
 // The states of a [Delivery].

@@ -2,6 +2,7 @@ package mockserver_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -312,4 +313,28 @@ func TestNotifyURLInMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, gw.Wait(t.Context()))
 	assert.Equal(t, []string{"/hook", "/hook"}, signed, "notify_url is never signed")
+}
+
+// A handler of every host gets what no other handler gets.
+func TestAHandlerServesEveryHost(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	var got []string
+	serve := func(name string) http.Handler {
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got = append(got, fmt.Sprint(name, " ", r.Host, r.URL.Path, " ", r.TLS != nil))
+		})
+	}
+	gw.Webhooks.ServeHost("*", serve("any"))
+	gw.Webhooks.ServeHost("shop.test", serve("own"))
+	for _, host := range []string{"shop.test", "metadata.invalid"} { // the second is never sent over the network
+		params := order("order-" + host)
+		params.NotifyURL = "https://" + host + "/hook"
+		_, err := gw.Client().Transactions.Create(t.Context(), params)
+		require.NoError(t, err)
+		require.NoError(t, gw.Wait(t.Context()))
+	}
+	assert.Equal(t, []string{
+		"own shop.test/hook true", "own shop.test/hook true", "any metadata.invalid/hook true", "any metadata.invalid/hook true",
+	}, got)
 }

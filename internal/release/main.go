@@ -1,9 +1,10 @@
 // Command release writes what goreleaser does not: the licenses of the linked modules,
-// an SBOM for each command and the packages for npm. .goreleaser.yaml and .ci/release run
-// it.
+// an SBOM for each command, the gateway for WebAssembly and the packages for npm.
+// .goreleaser.yaml and .ci/release run it.
 //
 //	go run ./internal/release notices FILE PACKAGE...
 //	go run ./internal/release sbom FILE BINARY
+//	go run ./internal/release wasm FOLDER
 //	go run ./internal/release npm FOLDER DIST NOTICES
 //
 // The output depends only on the commit and the Go version.
@@ -25,8 +26,11 @@ func main() {
 
 // run writes the file or the folder that args name; see the package comment.
 func run(ctx context.Context, args []string) error {
+	if len(args) == 2 && args[0] == "wasm" {
+		return wasm(ctx, args[1], ".")
+	}
 	if len(args) < 3 {
-		return errors.New("usage: release notices FILE PACKAGE... | release sbom FILE BINARY | release npm FOLDER DIST NOTICES")
+		return errors.New("usage: release notices FILE PACKAGE... | release sbom FILE BINARY | release wasm FOLDER | release npm FOLDER DIST NOTICES")
 	}
 	var data []byte
 	var err error

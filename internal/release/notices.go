@@ -16,7 +16,7 @@ import (
 
 // notices returns the licenses of all modules that the commands link on any
 // platform, each with the URL of its source. They must be distributed with the
-// binaries.
+// binaries. The gateway for WebAssembly links no other module than mockgateway.
 func notices(ctx context.Context, commands []string) ([]byte, error) {
 	root, err := goCommand(ctx, nil, "env", "GOROOT")
 	if err != nil {
@@ -28,7 +28,7 @@ func notices(ctx context.Context, commands []string) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	out.WriteString("The commands in this archive contain the modules below. The URL above each license leads to the module's source.\n")
-	if err := notice(&out, "the Go standard library, https://go.dev/dl/", strings.TrimSpace(root)); err != nil {
+	if err := notice(&out, "the Go standard library, and wasm_exec.js of the package for WebAssembly, https://go.dev/dl/", strings.TrimSpace(root)); err != nil {
 		return nil, err
 	}
 	for _, module := range slices.Sorted(maps.Keys(modules)) {

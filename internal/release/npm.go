@@ -80,7 +80,31 @@ func npm(folder, source, dist, notices string) error {
 	}
 	manifest["version"], manifest["optionalDependencies"] = version, optional
 	main["LICENSE"] = legal["LICENSE"]
-	_, err = pack(folder, main, manifest)
+	if _, err := pack(folder, main, manifest); err != nil {
+		return err
+	}
+	return npmWasm(folder, filepath.Join(dist, wasmFolder), version, legal)
+}
+
+// npmWasm writes the package with the gateway for WebAssembly, which the command wasm has
+// written to from.
+func npmWasm(folder, from, version string, legal map[string]file) error {
+	files, err := readAll(from)
+	if err != nil {
+		return err
+	}
+	var manifest map[string]any
+	if err := json.Unmarshal(files["package.json"].data, &manifest); err != nil {
+		return fmt.Errorf("%s/package.json: %w", from, err)
+	}
+	for _, name := range []string{wasmFile, wasmSupport} {
+		if len(files[name].data) == 0 {
+			return fmt.Errorf("%s has no %s", from, name)
+		}
+	}
+	manifest["version"] = version
+	maps.Copy(files, legal)
+	_, err = pack(folder, files, manifest)
 	return err
 }
 
@@ -105,18 +129,25 @@ func npmVersion(dist string) (string, error) {
 
 // launcher reads the files in the folder npm of the repository.
 func launcher(source string) (map[string]file, error) {
-	folder := filepath.Join(source, "npm")
+	files, err := readAll(filepath.Join(source, "npm"))
+	if command, found := files["bin.mjs"]; found {
+		files["bin.mjs"] = file{command.data, 0o755}
+	}
+	return files, err
+}
+
+// readAll reads the files in a folder, without those in folders below it.
+func readAll(folder string) (map[string]file, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string]file{}
 	for _, entry := range entries {
-		mode := int64(0o644)
-		if entry.Name() == "bin.mjs" {
-			mode = 0o755
+		if entry.IsDir() {
+			continue
 		}
-		if files[entry.Name()], err = read(filepath.Join(folder, entry.Name()), mode); err != nil {
+		if files[entry.Name()], err = read(filepath.Join(folder, entry.Name()), 0o644); err != nil {
 			return nil, err
 		}
 	}

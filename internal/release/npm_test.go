@@ -22,6 +22,10 @@ func snapshot(t *testing.T, metadata string) (dist string) {
 		name := "mockgateway" + map[bool]string{true: ".exe"}[p.goos == "windows"]
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(p.goos+p.goarch), 0o600))
 	}
+	require.NoError(t, os.CopyFS(filepath.Join(dist, wasmFolder), os.DirFS(filepath.Join(root, "npm", "wasm"))))
+	for _, name := range []string{wasmFile, wasmSupport} {
+		require.NoError(t, os.WriteFile(filepath.Join(dist, wasmFolder, name), []byte(name), 0o600))
+	}
 	return dist
 }
 
@@ -40,6 +44,9 @@ func TestThePackagesForNPM(t *testing.T) {
 	missing := snapshot(t, `{"version":"1.2.3"}`)
 	require.NoError(t, os.RemoveAll(filepath.Join(missing, "mockgateway_darwin_arm64_v1")))
 	require.ErrorContains(t, npm(t.TempDir(), root, missing, notices), "has 0 binaries mockgateway for darwin/arm64, not 1")
+	missing = snapshot(t, `{"version":"1.2.3"}`)
+	require.NoError(t, os.Remove(filepath.Join(missing, wasmFolder, wasmSupport)))
+	require.ErrorContains(t, npm(t.TempDir(), root, missing, notices), "has no wasm_exec.js")
 	require.ErrorContains(t, npm(t.TempDir(), root, snapshot(t, `{}`), notices), "metadata.json has no version")
 	require.ErrorContains(t, npm(t.TempDir(), root, snapshot(t, `{"version":"1.2.3"}`), "missing"), "missing")
 }
@@ -68,6 +75,11 @@ func assertPackages(t *testing.T, folder, version string, program func(goos, goa
 	for _, name := range []string{"binary.mjs", "index.mjs", "index.d.ts", "README.md", "LICENSE"} {
 		assert.NotEmpty(t, main["package/"+name].data, name)
 	}
+	files, m := unpack("mockgateway-wasm")
+	assert.Equal(t, "@mockgateway/wasm", m.Name)
+	for _, name := range []string{wasmFile, wasmSupport, "index.js", "index.d.ts", "README.md", "LICENSE", "THIRD_PARTY_LICENSES.txt"} {
+		assert.NotEmpty(t, files["package/"+name].data, name)
+	}
 	for _, p := range platforms {
 		files, m := unpack("mockgateway-" + p.os + "-" + p.cpu)
 		assert.Equal(t, version, launcher.Optional[m.Name], m.Name)
@@ -79,5 +91,19 @@ func assertPackages(t *testing.T, folder, version string, program func(goos, goa
 		assert.True(t, strings.HasPrefix(binary.info, "-rwxr-xr-x"), m.Name)
 		assert.NotEmpty(t, files["package/LICENSE"].data)
 		assert.NotEmpty(t, files["package/THIRD_PARTY_LICENSES.txt"].data)
+	}
+}
+
+// The notices of mockgateway are those of the package for WebAssembly too.
+func TestWebAssemblyLinksNoOtherModule(t *testing.T) {
+	t.Parallel()
+	const format = "{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}}{{end}}{{end}}"
+	list, err := goCommand(t.Context(), []string{"GOOS=js", "GOARCH=wasm"}, "list", "-C", root, "-deps", "-f", format, wasmCommand)
+	require.NoError(t, err)
+	modules, err := linked(t.Context(), []string{"github.com/gateway-go/gateway/mockserver/cmd/mockgateway"})
+	require.NoError(t, err)
+	require.NotEmpty(t, strings.Fields(list))
+	for module := range strings.FieldsSeq(list) {
+		assert.Contains(t, modules, module)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -169,9 +170,12 @@ func (r *router) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := strings.ToLower(req.URL.Host)
 	r.sender.mu.Lock()
 	h := r.sender.hosts[host]
+	if h == nil {
+		h = r.sender.hosts[anyHost]
+	}
 	r.sender.mu.Unlock()
 	if h != nil {
-		return (&memory.Transport{Handler: receiver{h}}).RoundTrip(req)
+		return (&memory.Transport{Handler: receiver{h, req.URL.Scheme == "https"}}).RoundTrip(req)
 	}
 	if err := checkName(req.URL.Hostname()); err != nil {
 		_ = req.Body.Close()
@@ -185,15 +189,24 @@ func (r *router) CloseIdleConnections() { r.network.CloseIdleConnections() }
 
 func inMemory(h http.Handler) *http.Client {
 	return &http.Client{
-		Transport:     &memory.Transport{Handler: receiver{h}},
+		Transport:     &memory.Transport{Handler: receiver{Handler: h}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
 // receiver runs an in-memory handler under [deliverTo], so that [Inside] detects it.
-type receiver struct{ http.Handler }
+type receiver struct {
+	http.Handler
 
-func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) { deliverTo(r.Handler, w, req) }
+	https bool
+}
+
+func (r receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if r.https { // as in a server
+		req.TLS = &tls.ConnectionState{}
+	}
+	deliverTo(r.Handler, w, req)
+}
 
 // deliverTo is the stack frame that marks an in-memory handler.
 //

@@ -203,8 +203,11 @@ func (s *Sender) Endpoints(account string) []Endpoint {
 	return list
 }
 
+// anyHost stands for the hosts that have no server of their own.
+const anyHost = "*"
+
 // Serve makes h the server of a host, so that deliveries to its URLs stay in memory.
-// If h is nil, they go over the network again.
+// If h is nil, they go over the network again. The host "*" is every other one.
 func (s *Sender) Serve(host string, h http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
