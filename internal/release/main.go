@@ -1,10 +1,9 @@
 // Command release writes what goreleaser does not: the licenses of the linked modules,
-// an SBOM for each command and the packages for npm. .goreleaser.yaml and .ci/release run
-// it.
+// an SBOM for each command and the packages for npm. .goreleaser.yaml runs it.
 //
 //	go run ./internal/release notices FILE PACKAGE...
 //	go run ./internal/release sbom FILE BINARY
-//	go run ./internal/release npm FOLDER DIST NOTICES
+//	go run ./internal/release npm FOLDER VERSION NOTICES GOOS/GOARCH BINARY
 //
 // The output depends only on the commit and the Go version.
 package main
@@ -26,15 +25,15 @@ func main() {
 // run writes the file or the folder that args name; see the package comment.
 func run(ctx context.Context, args []string) error {
 	if len(args) < 3 {
-		return errors.New("usage: release notices FILE PACKAGE... | release sbom FILE BINARY | release npm FOLDER DIST NOTICES")
+		return errors.New("usage: release notices FILE PACKAGE... | release sbom FILE BINARY | release npm FOLDER VERSION NOTICES GOOS/GOARCH BINARY")
 	}
 	var data []byte
 	var err error
 	switch kind, inputs := args[0], args[2:]; {
 	case kind == "notices":
 		data, err = notices(ctx, inputs)
-	case kind == "npm" && len(inputs) == 2:
-		return npm(args[1], ".", inputs[0], inputs[1])
+	case kind == "npm" && len(inputs) == 4:
+		return npm(args[1], ".", inputs[0], inputs[1], inputs[2], inputs[3])
 	case kind == "sbom" && len(inputs) == 1:
 		data, err = sbom(inputs[0])
 	default:

@@ -11,37 +11,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// snapshot writes a folder like that of goreleaser, with stand-ins for the binaries.
-func snapshot(t *testing.T, metadata string) (dist string) {
-	t.Helper()
-	dist = t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dist, "metadata.json"), []byte(metadata), 0o600))
-	for _, p := range platforms {
-		folder := filepath.Join(dist, "mockgateway_"+p.goos+"_"+p.goarch+"_v1")
-		require.NoError(t, os.Mkdir(folder, 0o700))
-		name := "mockgateway" + map[bool]string{true: ".exe"}[p.goos == "windows"]
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(p.goos+p.goarch), 0o600))
-	}
-	return dist
-}
-
 const root = "../.."
 
 func TestThePackagesForNPM(t *testing.T) {
 	t.Parallel()
-	notices := filepath.Join(root, "LICENSE") // any file
-	for metadata, version := range map[string]string{
-		`{"version":"1.2.3"}`: "1.2.3", `{"version":"snapshot-0123456789ab"}`: "0.0.0-snapshot-0123456789ab",
-	} {
-		folder, dist := t.TempDir(), snapshot(t, metadata)
-		require.NoError(t, npm(folder, root, dist, notices))
+	notices, binary := filepath.Join(root, "LICENSE"), filepath.Join(t.TempDir(), "binary") // any files
+	for release, version := range map[string]string{"1.2.3": "1.2.3", "snapshot-0123456789ab": "0.0.0-snapshot-0123456789ab"} {
+		folder := filepath.Join(t.TempDir(), "npm")
+		for _, p := range platforms {
+			require.NoError(t, os.WriteFile(binary, []byte(p.goos+p.goarch), 0o600))
+			require.NoError(t, npm(folder, root, release, notices, p.goos+"/"+p.goarch, binary))
+		}
 		assertPackages(t, folder, version, func(goos, goarch string) []byte { return []byte(goos + goarch) })
 	}
-	missing := snapshot(t, `{"version":"1.2.3"}`)
-	require.NoError(t, os.RemoveAll(filepath.Join(missing, "mockgateway_darwin_arm64_v1")))
-	require.ErrorContains(t, npm(t.TempDir(), root, missing, notices), "has 0 binaries mockgateway for darwin/arm64, not 1")
-	require.ErrorContains(t, npm(t.TempDir(), root, snapshot(t, `{}`), notices), "metadata.json has no version")
-	require.ErrorContains(t, npm(t.TempDir(), root, snapshot(t, `{"version":"1.2.3"}`), "missing"), "missing")
+	require.ErrorContains(t, npm(t.TempDir(), root, "1.2.3", notices, "plan9/amd64", binary), "npm has no name for plan9/amd64")
+	require.ErrorContains(t, npm(t.TempDir(), root, "1.2.3", "missing", "linux/amd64", binary), "missing")
+	require.ErrorContains(t, npm(t.TempDir(), root, "1.2.3", notices, "linux/amd64", "no-binary"), "no-binary")
 }
 
 // assertPackages checks the tarballs in a folder. program returns the binary of a platform.
