@@ -22,7 +22,7 @@ func TestEveryPixSampleHasADocument(t *testing.T) {
 	create := regexp.MustCompile(`(?s)gateway\.TransactionParams\{\n.*?\n(?://\s)?\t*\}`)
 	overHTTP := regexp.MustCompile(`(?s)"?method"?: ?"pix".*?products`)
 	samples, requests := 0, 0
-	for _, file := range append(guides(t), "doc.go", "examples/first/main.go") {
+	for _, file := range append(guides(t), "doc.go", "examples/first/main.go", "examples/first/webhook/main.go") {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, sample := range overHTTP.FindAllString(string(text), -1) {

@@ -476,6 +476,23 @@ func TestAVoucherShowsItsBarCode(t *testing.T) {
 	assert.Contains(t, page, tx.Voucher.DigitableLine)
 }
 
+// In the live dialect a transaction may have no number of installments; 0 would look like a
+// mistake.
+func TestAPageShowsOnlyInstallmentsThatExist(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live))
+	page := func(params gateway.TransactionParams) string {
+		params.Buyer.Document = &gateway.Document{Type: gateway.CPF, Number: "52998224725"}
+		tx, err := gw.Client().Transactions.Create(t.Context(), params)
+		require.NoError(t, err)
+		return (browser{t, gw}).get(consoleAt + "/transactions/" + tx.ID).text()
+	}
+	assert.NotContains(t, page(order("by-pix")), "Installments")
+	card := order("by-card")
+	card.Method, card.Token, card.Installments = gateway.CreditCard, "pgct_ok_installments", 3
+	assert.Contains(t, page(card), "<dt>Installments</dt><dd>3</dd>")
+}
+
 // Accounts are isolated from each other: a page shows only one account.
 func TestAPageShowsOneAccount(t *testing.T) {
 	t.Parallel()

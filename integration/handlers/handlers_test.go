@@ -3,8 +3,11 @@ package handlers_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,6 +35,7 @@ func TestHandlers(t *testing.T) {
 				"rejected":                            rejected,
 				"problems":                            problems,
 				"a failing database":                  failingDatabase,
+				"a sender that hangs up":              hangsUp,
 			} {
 				t.Run(name, func(t *testing.T) {
 					test(&handler{T: t, url: h.url, db: h.db, output: h.output})
@@ -241,6 +245,36 @@ func failingDatabase(h *handler) {
 	status, _, _ = h.send(delivery)
 	assert.Equal(h, http.StatusOK, status)
 	assert.Equal(h, "paid", h.state(ref))
+}
+
+// hangsUp breaks a connection in the middle of a body, which must not end the process.
+func hangsUp(h *handler) {
+	at, err := url.Parse(h.url)
+	require.NoError(h, err)
+	ref, event := h.order(4990), webhooktest.NewID()
+	r := webhooktest.Signed(webhooktest.Secret(), paid(event, ref, 4990))
+	for range 3 {
+		var d net.Dialer
+		conn, err := d.DialContext(h.Context(), "tcp", at.Host)
+		require.NoError(h, err)
+		_, err = io.WriteString(conn, "POST "+at.Path+" HTTP/1.1\r\nHost: "+at.Host+"\r\nContent-Length: 1000\r\n"+
+			"X-Gateway-Timestamp: "+r.Header.Get("X-Gateway-Timestamp")+"\r\nX-Gateway-Signature: "+r.Header.Get("X-Gateway-Signature")+"\r\n\r\n{")
+		require.NoError(h, err)
+		h.roundTrip() // so that the app has begun to read the body
+		require.NoError(h, conn.Close())
+		h.roundTrip() // and has noticed its end
+	}
+	assert.Equal(h, "pending", h.state(ref))
+	status, _, body := h.send(r)
+	assert.Equal(h, http.StatusOK, status, body)
+	assert.Equal(h, "paid", h.state(ref))
+}
+
+// roundTrip sends a request that has no effect.
+func (h *handler) roundTrip() {
+	h.Helper()
+	status, _, _ := h.send(webhooktest.Unsigned([]byte("{}")))
+	assert.Equal(h, http.StatusUnauthorized, status)
 }
 
 // With a body parser in front, no handler can verify a signature.

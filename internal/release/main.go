@@ -5,7 +5,7 @@
 //	go run ./internal/release notices FILE PACKAGE...
 //	go run ./internal/release sbom FILE BINARY
 //	go run ./internal/release wasm FOLDER
-//	go run ./internal/release npm FOLDER DIST NOTICES
+//	go run ./internal/release npm FOLDER VERSION NOTICES GOOS/GOARCH BINARY
 //
 // The output depends only on the commit and the Go version.
 package main
@@ -30,15 +30,15 @@ func run(ctx context.Context, args []string) error {
 		return wasm(ctx, args[1], ".")
 	}
 	if len(args) < 3 {
-		return errors.New("usage: release notices FILE PACKAGE... | release sbom FILE BINARY | release wasm FOLDER | release npm FOLDER DIST NOTICES")
+		return errors.New("usage: release notices FILE PACKAGE... | release sbom FILE BINARY | release wasm FOLDER | release npm FOLDER VERSION NOTICES GOOS/GOARCH BINARY")
 	}
 	var data []byte
 	var err error
 	switch kind, inputs := args[0], args[2:]; {
 	case kind == "notices":
 		data, err = notices(ctx, inputs)
-	case kind == "npm" && len(inputs) == 2:
-		return npm(args[1], ".", inputs[0], inputs[1])
+	case kind == "npm" && len(inputs) == 4:
+		return npm(args[1], ".", inputs[0], inputs[1], inputs[2], inputs[3])
 	case kind == "sbom" && len(inputs) == 1:
 		data, err = sbom(inputs[0])
 	default:

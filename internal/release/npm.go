@@ -16,7 +16,7 @@ import (
 )
 
 // platforms are the names that npm gives the systems and processors of a release.
-var platforms = []struct{ goos, goarch, os, cpu string }{ //nolint:gochecknoglobals // never changes
+var platforms = []platform{ //nolint:gochecknoglobals // never changes
 	{"linux", "amd64", "linux", "x64"},
 	{"linux", "arm64", "linux", "arm64"},
 	{"darwin", "amd64", "darwin", "x64"},
@@ -25,19 +25,28 @@ var platforms = []struct{ goos, goarch, os, cpu string }{ //nolint:gochecknoglob
 	{"windows", "arm64", "win32", "arm64"},
 }
 
+type platform struct{ goos, goarch, os, cpu string }
+
+// name returns the name of the package with the platform's binary.
+func (p platform) name(of string) string { return fmt.Sprintf("@%s/%s-%s", of, p.os, p.cpu) }
+
 // file is a file of a package.
 type file struct {
 	data []byte
 	mode int64
 }
 
-// npm writes the packages for npm into a folder, as tarballs: one for each platform with
-// the binary of dist, and the package that depends on them. Their versions are that of the
-// release. source is the root of the repository.
-func npm(folder, source, dist, notices string) error {
-	version, err := npmVersion(dist)
-	if err != nil {
-		return err
+// npm writes the package for npm with the binary of a platform, such as linux/amd64, into a
+// folder, and the package that depends on those of all platforms. goreleaser calls it for
+// each binary, so that its checksums list the packages. source is the root of the
+// repository. Of js/wasm, the package has the folder that the command wasm has written.
+func npm(folder, source, release, notices, target, binary string) error {
+	if target == "js/wasm" {
+		return npmWasm(folder, source, npmVersion(release), notices, binary)
+	}
+	i := slices.IndexFunc(platforms, func(p platform) bool { return p.goos+"/"+p.goarch == target })
+	if i < 0 {
+		return fmt.Errorf("npm has no name for %s", target)
 	}
 	main, err := launcher(source)
 	if err != nil {
@@ -51,80 +60,77 @@ func npm(folder, source, dist, notices string) error {
 	if name == "" {
 		return errors.New("npm/package.json has no name")
 	}
-	legal := map[string]file{}
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // its files are published
+		return err
+	}
+	p, version, files := platforms[i], npmVersion(release), map[string]file{}
+	program := name + map[bool]string{true: ".exe"}[p.goos == "windows"]
+	for to, from := range map[string]string{
+		"LICENSE": filepath.Join(source, "LICENSE"), "THIRD_PARTY_LICENSES.txt": notices, program: binary,
+	} {
+		mode := int64(0o644)
+		if to == program {
+			mode = 0o755
+		}
+		if files[to], err = read(from, mode); err != nil {
+			return err
+		}
+	}
+	own := p.name(name)
+	if err := pack(folder, files, map[string]any{
+		"name": own, "version": version, "description": "The binary of " + name + " for " + p.os + "-" + p.cpu,
+		"license": manifest["license"], "repository": manifest["repository"],
+		"os": []string{p.os}, "cpu": []string{p.cpu}, "preferUnplugged": true,
+	}); err != nil {
+		return fmt.Errorf("%s: %w", own, err)
+	}
+	optional := map[string]string{}
+	for _, p := range platforms {
+		optional[p.name(name)] = version
+	}
+	manifest["version"], manifest["optionalDependencies"] = version, optional
+	main["LICENSE"] = files["LICENSE"]
+	return pack(folder, main, manifest)
+}
+
+// npmWasm writes the package with the gateway for WebAssembly. goreleaser calls it after
+// each binary, and the first call writes it.
+func npmWasm(folder, source, version, notices, built string) error {
+	files, err := readAll(built)
+	if err != nil {
+		return err
+	}
+	var manifest map[string]any
+	if err := json.Unmarshal(files["package.json"].data, &manifest); err != nil {
+		return fmt.Errorf("%s/package.json: %w", built, err)
+	}
+	for _, name := range []string{wasmFile, wasmSupport} {
+		if len(files[name].data) == 0 {
+			return fmt.Errorf("%s has no %s", built, name)
+		}
+	}
+	manifest["version"] = version
+	if _, err := os.Stat(tarball(folder, manifest)); err == nil {
+		return nil
+	}
 	for to, from := range map[string]string{"LICENSE": filepath.Join(source, "LICENSE"), "THIRD_PARTY_LICENSES.txt": notices} {
-		if legal[to], err = read(from, 0o644); err != nil {
+		if files[to], err = read(from, 0o644); err != nil {
 			return err
 		}
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // its files are published
 		return err
 	}
-	optional := map[string]string{}
-	for _, p := range platforms {
-		files := maps.Clone(legal)
-		binary := name + map[bool]string{true: ".exe"}[p.goos == "windows"]
-		if files[binary], err = built(dist, p.goos, p.goarch, binary); err != nil {
-			return err
-		}
-		own := fmt.Sprintf("@%s/%s-%s", name, p.os, p.cpu)
-		optional[own] = version
-		own, err = pack(folder, files, map[string]any{
-			"name": own, "version": version, "description": "The binary of " + name + " for " + p.os + "-" + p.cpu,
-			"license": manifest["license"], "repository": manifest["repository"],
-			"os": []string{p.os}, "cpu": []string{p.cpu}, "preferUnplugged": true,
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", own, err)
-		}
-	}
-	manifest["version"], manifest["optionalDependencies"] = version, optional
-	main["LICENSE"] = legal["LICENSE"]
-	if _, err := pack(folder, main, manifest); err != nil {
-		return err
-	}
-	return npmWasm(folder, filepath.Join(dist, wasmFolder), version, legal)
+	return pack(folder, files, manifest)
 }
 
-// npmWasm writes the package with the gateway for WebAssembly, which the command wasm has
-// written to from.
-func npmWasm(folder, from, version string, legal map[string]file) error {
-	files, err := readAll(from)
-	if err != nil {
-		return err
-	}
-	var manifest map[string]any
-	if err := json.Unmarshal(files["package.json"].data, &manifest); err != nil {
-		return fmt.Errorf("%s/package.json: %w", from, err)
-	}
-	for _, name := range []string{wasmFile, wasmSupport} {
-		if len(files[name].data) == 0 {
-			return fmt.Errorf("%s has no %s", from, name)
-		}
-	}
-	manifest["version"] = version
-	maps.Copy(files, legal)
-	_, err = pack(folder, files, manifest)
-	return err
-}
-
-// npmVersion returns the version of the release in dist. A snapshot has no semantic
+// npmVersion returns the version of the packages of a release. A snapshot has no semantic
 // version, which npm requires.
-func npmVersion(dist string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dist, "metadata.json")) //nolint:gosec // written by goreleaser
-	if err != nil {
-		return "", err
+func npmVersion(release string) string {
+	if strings.HasPrefix(release, "snapshot-") {
+		return "0.0.0-" + release
 	}
-	var metadata struct {
-		Version string `json:"version"`
-	}
-	if err := json.Unmarshal(text, &metadata); err != nil || metadata.Version == "" {
-		return "", fmt.Errorf("%s/metadata.json has no version", dist)
-	}
-	if strings.HasPrefix(metadata.Version, "snapshot-") {
-		return "0.0.0-" + metadata.Version, nil
-	}
-	return metadata.Version, nil
+	return release
 }
 
 // launcher reads the files in the folder npm of the repository.
@@ -159,27 +165,12 @@ func read(path string, mode int64) (file, error) {
 	return file{data, mode}, err
 }
 
-// built returns the binary that goreleaser built for a platform. The folder's name ends
-// with the level of the processor: mockgateway_linux_amd64_v1.
-func built(dist, goos, goarch, binary string) (file, error) {
-	name, _, _ := strings.Cut(binary, ".")
-	found, err := filepath.Glob(filepath.Join(dist, name+"_"+goos+"_"+goarch+"_*", binary))
-	if err != nil {
-		return file{}, err
-	}
-	if len(found) != 1 {
-		return file{}, fmt.Errorf("%s has %d binaries %s for %s/%s, not 1", dist, len(found), binary, goos, goarch)
-	}
-	return read(found[0], 0o755)
-}
-
 // pack writes a package as npm pack does: everything is below package/, with the same
 // time in each release.
-func pack(folder string, files map[string]file, manifest map[string]any) (name string, err error) {
-	name, _ = manifest["name"].(string)
+func pack(folder string, files map[string]file, manifest map[string]any) error {
 	text, err := json.MarshalIndent(manifest, "", "  ")
 	if err != nil {
-		return name, err
+		return err
 	}
 	files = maps.Clone(files)
 	files["package.json"] = file{append(text, '\n'), 0o644}
@@ -195,9 +186,14 @@ func pack(folder string, files map[string]file, manifest map[string]any) (name s
 		err = errors.Join(err, writing)
 	}
 	if err := errors.Join(err, archive.Close(), compressed.Close()); err != nil {
-		return name, err
+		return err
 	}
+	return os.WriteFile(tarball(folder, manifest), out.Bytes(), 0o644) //nolint:gosec // it is published
+}
+
+// tarball returns the path of a package, which is named as npm pack names it.
+func tarball(folder string, manifest map[string]any) string {
+	name, _ := manifest["name"].(string)
 	base := strings.ReplaceAll(strings.TrimPrefix(name, "@"), "/", "-")
-	path := filepath.Join(folder, fmt.Sprintf("%s-%s.tgz", base, manifest["version"]))
-	return name, os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // it is published
+	return filepath.Join(folder, fmt.Sprintf("%s-%s.tgz", base, manifest["version"]))
 }

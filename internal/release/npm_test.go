@@ -11,44 +11,39 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// snapshot writes a folder like that of goreleaser, with stand-ins for the binaries.
-func snapshot(t *testing.T, metadata string) (dist string) {
-	t.Helper()
-	dist = t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dist, "metadata.json"), []byte(metadata), 0o600))
-	for _, p := range platforms {
-		folder := filepath.Join(dist, "mockgateway_"+p.goos+"_"+p.goarch+"_v1")
-		require.NoError(t, os.Mkdir(folder, 0o700))
-		name := "mockgateway" + map[bool]string{true: ".exe"}[p.goos == "windows"]
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(p.goos+p.goarch), 0o600))
-	}
-	require.NoError(t, os.CopyFS(filepath.Join(dist, wasmFolder), os.DirFS(filepath.Join(root, "npm", "wasm"))))
-	for _, name := range []string{wasmFile, wasmSupport} {
-		require.NoError(t, os.WriteFile(filepath.Join(dist, wasmFolder, name), []byte(name), 0o600))
-	}
-	return dist
-}
-
 const root = "../.."
+
+// wasmStandIn is a folder like that of the command wasm.
+func wasmStandIn(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	require.NoError(t, os.CopyFS(folder, os.DirFS(filepath.Join(root, "npm", "wasm"))))
+	for _, name := range []string{wasmFile, wasmSupport} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(name), 0o600))
+	}
+	return folder
+}
 
 func TestThePackagesForNPM(t *testing.T) {
 	t.Parallel()
-	notices := filepath.Join(root, "LICENSE") // any file
-	for metadata, version := range map[string]string{
-		`{"version":"1.2.3"}`: "1.2.3", `{"version":"snapshot-0123456789ab"}`: "0.0.0-snapshot-0123456789ab",
-	} {
-		folder, dist := t.TempDir(), snapshot(t, metadata)
-		require.NoError(t, npm(folder, root, dist, notices))
+	notices, binary := filepath.Join(root, "LICENSE"), filepath.Join(t.TempDir(), "binary") // any files
+	for release, version := range map[string]string{"1.2.3": "1.2.3", "snapshot-0123456789ab": "0.0.0-snapshot-0123456789ab"} {
+		folder := filepath.Join(t.TempDir(), "npm")
+		for _, p := range platforms {
+			require.NoError(t, os.WriteFile(binary, []byte(p.goos+p.goarch), 0o600))
+			require.NoError(t, npm(folder, root, release, notices, p.goos+"/"+p.goarch, binary))
+		}
+		wasm := wasmStandIn(t)
+		require.NoError(t, npm(folder, root, release, notices, "js/wasm", wasm))
+		require.NoError(t, npm(folder, root, release, notices, "js/wasm", wasm), "after the next binary")
 		assertPackages(t, folder, version, func(goos, goarch string) []byte { return []byte(goos + goarch) })
 	}
-	missing := snapshot(t, `{"version":"1.2.3"}`)
-	require.NoError(t, os.RemoveAll(filepath.Join(missing, "mockgateway_darwin_arm64_v1")))
-	require.ErrorContains(t, npm(t.TempDir(), root, missing, notices), "has 0 binaries mockgateway for darwin/arm64, not 1")
-	missing = snapshot(t, `{"version":"1.2.3"}`)
-	require.NoError(t, os.Remove(filepath.Join(missing, wasmFolder, wasmSupport)))
-	require.ErrorContains(t, npm(t.TempDir(), root, missing, notices), "has no wasm_exec.js")
-	require.ErrorContains(t, npm(t.TempDir(), root, snapshot(t, `{}`), notices), "metadata.json has no version")
-	require.ErrorContains(t, npm(t.TempDir(), root, snapshot(t, `{"version":"1.2.3"}`), "missing"), "missing")
+	incomplete := wasmStandIn(t)
+	require.NoError(t, os.Remove(filepath.Join(incomplete, wasmSupport)))
+	require.ErrorContains(t, npm(t.TempDir(), root, "1.2.3", notices, "js/wasm", incomplete), "has no wasm_exec.js")
+	require.ErrorContains(t, npm(t.TempDir(), root, "1.2.3", notices, "plan9/amd64", binary), "npm has no name for plan9/amd64")
+	require.ErrorContains(t, npm(t.TempDir(), root, "1.2.3", "missing", "linux/amd64", binary), "missing")
+	require.ErrorContains(t, npm(t.TempDir(), root, "1.2.3", notices, "linux/amd64", "no-binary"), "no-binary")
 }
 
 // assertPackages checks the tarballs in a folder. program returns the binary of a platform.
@@ -75,11 +70,6 @@ func assertPackages(t *testing.T, folder, version string, program func(goos, goa
 	for _, name := range []string{"binary.mjs", "index.mjs", "index.d.ts", "README.md", "LICENSE"} {
 		assert.NotEmpty(t, main["package/"+name].data, name)
 	}
-	files, m := unpack("mockgateway-wasm")
-	assert.Equal(t, "@mockgateway/wasm", m.Name)
-	for _, name := range []string{wasmFile, wasmSupport, "index.js", "index.d.ts", "README.md", "LICENSE", "THIRD_PARTY_LICENSES.txt"} {
-		assert.NotEmpty(t, files["package/"+name].data, name)
-	}
 	for _, p := range platforms {
 		files, m := unpack("mockgateway-" + p.os + "-" + p.cpu)
 		assert.Equal(t, version, launcher.Optional[m.Name], m.Name)
@@ -91,19 +81,5 @@ func assertPackages(t *testing.T, folder, version string, program func(goos, goa
 		assert.True(t, strings.HasPrefix(binary.info, "-rwxr-xr-x"), m.Name)
 		assert.NotEmpty(t, files["package/LICENSE"].data)
 		assert.NotEmpty(t, files["package/THIRD_PARTY_LICENSES.txt"].data)
-	}
-}
-
-// The notices of mockgateway are those of the package for WebAssembly too.
-func TestWebAssemblyLinksNoOtherModule(t *testing.T) {
-	t.Parallel()
-	const format = "{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}}{{end}}{{end}}"
-	list, err := goCommand(t.Context(), []string{"GOOS=js", "GOARCH=wasm"}, "list", "-C", root, "-deps", "-f", format, wasmCommand)
-	require.NoError(t, err)
-	modules, err := linked(t.Context(), []string{"github.com/gateway-go/gateway/mockserver/cmd/mockgateway"})
-	require.NoError(t, err)
-	require.NotEmpty(t, strings.Fields(list))
-	for module := range strings.FieldsSeq(list) {
-		assert.Contains(t, modules, module)
 	}
 }

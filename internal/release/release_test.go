@@ -114,7 +114,11 @@ func assertReleased(t *testing.T, source, version, reported string) {
 	found := map[string]string{} // the hashes
 	for line := range strings.Lines(string(readFile(t, filepath.Join(dist, "checksums.txt")))) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		assert.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256(readFile(t, filepath.Join(dist, name)))), name)
+		path := filepath.Join(dist, name)
+		if strings.HasSuffix(name, ".tgz") {
+			path = filepath.Join(dist, "npm", name)
+		}
+		assert.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256(readFile(t, path))), name)
 		found[name] = sum
 	}
 	committed, err := time.Parse(time.RFC3339, output(t, source, nil, "git", "show", "-s", "--format=%cI", "HEAD"))
@@ -143,6 +147,10 @@ func assertReleased(t *testing.T, source, version, reported string) {
 				}
 			}
 		}
+	}
+	for name := range tarballs(t, source) {
+		assert.NotEmpty(t, found[name], "%s is missing in checksums.txt", name)
+		delete(found, name)
 	}
 	assert.Empty(t, found, "checksums.txt lists other files")
 	npmVersion := strings.Replace(version, "snapshot-", "0.0.0-snapshot-", 1)

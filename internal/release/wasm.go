@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	wasmFolder  = "wasm" // below dist
 	wasmFile    = "mockgateway.wasm"
 	wasmSupport = "wasm_exec.js" // runs a program of the same release of Go, and only that
 	wasmCommand = "./mockserver/cmd/mockgateway-wasm"

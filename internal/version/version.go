@@ -23,3 +23,34 @@ func Of(command string) string {
 	}
 	return text + " " + info.GoVersion + " " + runtime.GOOS + "/" + runtime.GOARCH
 }
+
+// module is the path of this module.
+const module = "github.com/gateway-go/gateway"
+
+// Module returns the version of this module in the binary, which may be that of a program
+// that uses the module.
+func Module() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return unknown
+	}
+	return moduleIn(info)
+}
+
+const unknown = "(unknown)"
+
+func moduleIn(info *debug.BuildInfo) string {
+	if info.Main.Path == module {
+		return cmp.Or(info.Main.Version, "(devel)")
+	}
+	for _, d := range info.Deps {
+		if d.Path != module {
+			continue
+		}
+		if d.Replace != nil {
+			d = d.Replace
+		}
+		return cmp.Or(d.Version, "(devel)")
+	}
+	return unknown
+}

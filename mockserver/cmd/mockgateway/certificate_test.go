@@ -50,8 +50,7 @@ func TestHTTPS(t *testing.T) {
 		_, err = client.Do(req) //nolint:bodyclose // there is no response
 		require.ErrorIs(t, err, syscall.ECONNRESET, "as without TLS")
 	}
-	_, command, _ := strings.Cut(g.printed(), "Try it:\n")
-	command, _, _ = strings.Cut(command, "\nPress Ctrl-C")
+	command, _ := bannersCommand(t, g)
 	out, err := exec.CommandContext(t.Context(), "bash", "-c", command).CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.Contains(t, string(out), `"status":"pending"`)

@@ -102,7 +102,7 @@ func commands() []command {
 			examples: []string{"mockgateway tail -types transition,delivery"}, words: events.Types(), client: tail,
 		},
 		{
-			group: look, name: "doctor", args: "", about: "checks the gateway, its clock, its faults and the receivers of its webhooks",
+			group: look, name: "doctor", args: "", about: "checks the gateway, its version, its clock, its faults and the receivers of its webhooks",
 			examples: []string{"mockgateway doctor -secret whsec_…"}, client: doctor,
 		},
 

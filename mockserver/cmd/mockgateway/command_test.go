@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -359,8 +363,29 @@ func TestDoctor(t *testing.T) {
 
 	_, running := listening(t, mockserver.WithRealtime(1000))
 	assert.Contains(t, succeeds(t, running, "doctor"), "runs by itself")
+	assert.Regexp(t, `(?m)^ok +gateway .*, version `+regexp.QuoteMeta(version.Module())+`, as this command$`, out)
+	for reported, shown := range map[string]string{`"v0.1.0"`: "v0.1.0", `""`: "unknown"} {
+		other := ofVersion(t, gw, reported)
+		assert.Regexp(t, `(?m)^warning +gateway .*, version `+shown+`; this command has `+regexp.QuoteMeta(version.Module())+`: use one version of both$`,
+			succeeds(t, other, "doctor"))
+	}
 	code, _, errs = mockgateway(t, strings.Replace(addr, "127.0.0.1", "localhost", 1), "doctor")
 	assert.Zero(t, code, errs)
+}
+
+// ofVersion serves a gateway that reports another version, as JSON.
+func ofVersion(t *testing.T, gw *mockserver.Server, reported string) (addr string) {
+	t.Helper()
+	own, err := json.Marshal(version.Module())
+	require.NoError(t, err)
+	return newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		recorded := httptest.NewRecorder()
+		gw.Handler().ServeHTTP(recorded, r)
+		maps.Copy(w.Header(), recorded.Header())
+		w.Header().Del("Content-Length")
+		w.WriteHeader(recorded.Code)
+		_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), `"version":`+string(own), `"version":`+reported, 1))
+	})
 }
 
 // The exit code and the message say whether there is a gateway, which is checked for

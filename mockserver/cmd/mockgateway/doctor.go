@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,13 +76,20 @@ func (c *checkup) report(check, result, format string, args ...any) error {
 }
 
 // reachable checks that a gateway responds, and that the host name in the address is
-// allowed: the health check accepts every name, the other calls do not.
+// allowed: the health check accepts every name, the other calls do not. It compares the
+// versions of both, too.
 func (c *checkup) reachable(ctx context.Context) error {
 	health, _, err := admin.Call[admin.HealthView](ctx, c.Client, http.MethodGet, "health", nil)
 	if err != nil {
 		return err
 	}
-	if err := c.report("gateway", checkOK, "%s, %s, dialect %s; this command is %s", c.Base, health.Environment, health.Dialect, version.Of("mockgateway")); err != nil {
+	result, detail := checkOK, ", as this command"
+	if own := version.Module(); health.Version != own {
+		result, detail = checkWarning, "; this command has "+own+": use one version of both"
+	}
+	// The gateways of earlier commits don't report their version.
+	has := "version " + cmp.Or(plain(health.Version), "unknown") + detail
+	if err := c.report("gateway", result, "%s, %s, dialect %s, %s", c.Base, health.Environment, health.Dialect, has); err != nil {
 		return err
 	}
 	_, _, err = admin.Call[admin.ClockView](ctx, c.Client, http.MethodGet, "clock", nil)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/gatewayprobe"
+	"github.com/gateway-go/gateway/internal/profile"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/mockserver"
@@ -32,6 +33,7 @@ type config struct {
 	log      log
 	console  bool
 	manual   bool // the clock
+	dialect  string
 	options  []mockserver.Option
 	memory   int64 // limit in bytes
 	seed     string
@@ -383,6 +385,7 @@ func checkAddr(addr string) error {
 // readings sets the dialect, or the rows of a profile.
 func (f *flags) readings(cfg *config) error {
 	add := func(o mockserver.Option) { cfg.options = append(cfg.options, o) }
+	cfg.dialect = f.dialect
 	if f.dialect == "live" {
 		add(mockserver.WithDialect(mockserver.Live))
 	}
@@ -400,11 +403,15 @@ func (f *flags) readings(cfg *config) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.name("profile"), err)
 	}
-	profile, err := gatewayprobe.ReadProfile(text)
+	report, err := gatewayprobe.ReadProfile(text)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", f.name("profile"), f.profile, err)
 	}
-	cfg.notReproduced = profile.NotReproduced()
+	set, _, err := profile.Read(report.Readings)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", f.name("profile"), f.profile, err)
+	}
+	cfg.dialect, cfg.notReproduced = set.Dialect.String(), report.NotReproduced()
 	add(mockserver.WithProfile(text))
 	return nil
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/version"
 )
 
 // TestMain lets the test binary run as the gateway, so that it can be killed.
@@ -207,10 +209,13 @@ func TestItPrintsWhatANewUserNeeds(t *testing.T) {
 	assert.Contains(t, g.printed(), g.base)
 	assert.Contains(t, g.printed(), "sk_test_mock")
 	assert.Contains(t, g.printed(), "curl")
+	assert.Contains(t, g.printed(), "\n  dialect        document   (live gateways reject more: test with -dialect live too)\n")
 	assert.NotContains(t, g.printed(), "clock/advance", "the clock runs by itself")
 
-	g = start(t, "-clock", "manual", "-start", "2030-01-01T00:00:00Z")
+	g = start(t, "-clock", "manual", "-start", "2030-01-01T00:00:00Z", "-dialect", "live", "-console=false")
 	g.kill()
+	assert.Contains(t, g.printed(), "\n  dialect        live\n")
+	assert.NotContains(t, g.printed(), "console", "it is off")
 	assert.Contains(t, g.printed(), "2030-01-01T00:00:00Z; it only moves by   curl "+g.base+"/__mock/clock/advance -d '{\"by\":\"1d\"}'")
 }
 
@@ -268,7 +273,7 @@ func TestTheFlagsReachTheGateway(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, map[string]any{"data": map[string]any{
-		"status": "ok", "environment": "production", "dialect": "live", "now": "2030-01-01T00:00:00.000Z",
+		"status": "ok", "environment": "production", "dialect": "live", "now": "2030-01-01T00:00:00.000Z", "version": version.Module(),
 	}}, v)
 	status, _, err = g.call(http.MethodGet, "/v2/transactions", "")
 	require.NoError(t, err)

@@ -36,6 +36,7 @@ func TestAProfileSetsSingleRowsOfTheDialects(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "live in validation-status", health["data"].(map[string]any)["dialect"])
 	g.kill()
+	assert.Contains(t, g.printed(), "\n  dialect        live in validation-status\n")
 	assert.Contains(t, g.errs.String(), "mockgateway: the profile is ignored in rows that have no setting: list-order\n")
 }
 

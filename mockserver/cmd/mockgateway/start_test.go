@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"flag"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The command in the banner works as printed, with all flags.
+// The command in the banner works as printed, with all flags, and the console finds its
+// order.
 func TestTheBannersCommandWorksInEachMode(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl")
@@ -42,18 +44,48 @@ func TestTheBannersCommandWorksInEachMode(t *testing.T) {
 	}
 	for _, args := range modes {
 		g := start(t, args...)
-		_, command, _ := strings.Cut(g.printed(), "Try it:\n")
-		command, _, found := strings.Cut(command, "\nPress Ctrl-C")
-		require.True(t, found)
-		for range 2 {
+		command, text := bannersCommand(t, g)
+		try := func() string {
 			out, err := exec.CommandContext(t.Context(), "bash", "-c", command).CombinedOutput()
 			require.NoError(t, err, "%v: %s", args, out)
-			assert.Contains(t, string(out), `{"success":true,`, args)
-			assert.Contains(t, string(out), `"status":"pending"`, args)
+			return string(out)
 		}
+		out := try()
+		assert.Contains(t, out, `{"success":true,`, args)
+		assert.Contains(t, out, `"status":"pending"`, args)
+		assert.Contains(t, try(), "DUPLICATE_EXTERNAL_REF", args)
+		assertFound(t, text, g.base, args)
 		assert.Contains(t, g.printed(), g.base+"/__mock", "the port file has the same address")
 		g.kill()
 	}
+}
+
+// bannersCommand returns the command in the banner, and the text after it.
+func bannersCommand(t *testing.T, g *process) (command, text string) {
+	t.Helper()
+	const end = "}}'\n"
+	_, command, _ = strings.Cut(g.printed(), "Try it:\n")
+	command, text, found := strings.Cut(command, end)
+	require.True(t, found)
+	assert.Contains(t, text, "\nPress Ctrl-C")
+	return command + end, text
+}
+
+// assertFound checks that the address in a text is that of the order's page in the console.
+func assertFound(t *testing.T, text, base string, args []string) {
+	t.Helper()
+	address := regexp.MustCompile(`http://\S+`).FindString(text)
+	require.True(t, strings.HasPrefix(address, base), "%v: %s", args, text)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	require.NoError(t, err)
+	r.Header.Set("Accept", "text/html")
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	page, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Contains(t, resp.Request.URL.Path, "/transactions/", args)
+	assert.Contains(t, string(page), firstOrder, args)
 }
 
 func TestThePortFileExistsWhileTheGatewayIsReady(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/mockserver/internal/control"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/duration"
@@ -28,11 +29,13 @@ type HealthView struct {
 	Environment string        `json:"environment"`
 	Dialect     string        `json:"dialect"`
 	Now         respond.Stamp `json:"now"`
+	Version     string        `json:"version"` // of this module
 }
 
 func (p *Plane) health(*call) (any, error) {
 	return HealthView{
 		Status: "ok", Environment: p.core.Environment(), Dialect: p.core.Dialect.String(), Now: respond.Stamp(p.core.Clock.Now()),
+		Version: version.Module(),
 	}, nil
 }
 
