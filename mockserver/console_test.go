@@ -511,6 +511,13 @@ func TestAPageShowsOneAccount(t *testing.T) {
 	p := b.click(b.get(at+"/transactions/"+mine.ID).form(t, "Pay"))
 	assert.Contains(t, p.body, "Pay: done.")
 	assert.True(t, strings.HasPrefix(p.path, at), p.path)
+
+	assert.Contains(t, b.get(consoleAt).text(), "This account is empty.")
+	_, err = gw.Client().Transactions.Create(t.Context(), order("mine"))
+	require.NoError(t, err)
+	assert.NotContains(t, b.get(consoleAt).text(), "This account is empty.")
+	assert.Contains(t, b.get(consoleAt).text(), "1 other account has activity")
+	assert.NotContains(t, b.get(consoleAt+"/transactions").text(), "other account has activity")
 }
 
 // What happens after a page has read its data and before its script listens is in

@@ -15,7 +15,7 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	mock, err := mockserver.New() // the whole gateway, in this process
+	mock, err := mockserver.New() // the whole gateway, in this process; WithDialect(mockserver.Live) rejects more
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func main() {
 		Method:      gateway.Pix,
 		Buyer: gateway.BuyerParams{
 			Name: "Maria Oliveira", Email: "maria@example.com",
-			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"}, // live gateways require it for a Pix
 		},
 		Products: []gateway.Product{{Name: "Café em grãos, 500 g", Price: 15470}},
 	})

@@ -94,7 +94,7 @@ func (p *plane) lookup(ctx context.Context, i *intent.Intent) (found *Resource, 
 	}
 	params.ExternalRef = i.Reference
 	pages := p.client.Transactions.Pages(ctx, gateway.TransactionListParams{Limit: spec.MaxPageSize}, gateway.AttemptTimeout(sendTimeout))
-	listed, err := search(pages, i.Reference, ago, func(t *gateway.TransactionSummary) (string, time.Time) { return t.ExternalRef, t.CreatedAt.Time })
+	listed, err := search(pages, i.Reference, ago, func(t *gateway.Transaction) (string, time.Time) { return t.ExternalRef, t.CreatedAt.Time })
 	if listed == nil || err != nil {
 		return nil, false, err
 	}

@@ -89,7 +89,11 @@ func (c *checkup) reachable(ctx context.Context) error {
 	}
 	// The gateways of earlier commits don't report their version.
 	has := "version " + cmp.Or(plain(health.Version), "unknown") + detail
-	if err := c.report("gateway", result, "%s, %s, dialect %s, %s", c.Base, health.Environment, health.Dialect, has); err != nil {
+	dialect := health.Dialect
+	if dialect == "document" {
+		dialect += " (live gateways reject more: -dialect live)"
+	}
+	if err := c.report("gateway", result, "%s, %s, dialect %s, %s", c.Base, health.Environment, dialect, has); err != nil {
 		return err
 	}
 	_, _, err = admin.Call[admin.ClockView](ctx, c.Client, http.MethodGet, "clock", nil)

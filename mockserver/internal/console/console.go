@@ -310,7 +310,7 @@ func (rq *request) frame(section string) *frame {
 		f.Dialect = "mixed"
 	}
 	if section != noSection {
-		f.Elsewhere = rq.elsewhere()
+		f.Elsewhere = rq.elsewhere(section == "")
 	}
 	if rq.r.Method == http.MethodPost { // the page can't be reloaded
 		f.Back, f.Events = rq.back(), ""

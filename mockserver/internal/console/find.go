@@ -204,30 +204,33 @@ func found[R any](t *store.Table[R], posting store.Posting[R], value string) boo
 	return err == nil && len(page.Rows) > 0
 }
 
-// elsewhere leads from an account without resources to those that have some.
+// elsewhere leads to the other accounts that have resources.
 type elsewhere struct {
-	N    int
-	Link string
+	Empty bool // this account has none
+	N     int
+	Link  string
 }
 
-// elsewhere returns nil if this account has resources, or no other one has.
-func (rq *request) elsewhere() *elsewhere {
+// elsewhere returns nil if no other account has resources, or this one has and the page is
+// not its home.
+func (rq *request) elsewhere(home bool) *elsewhere {
 	active := func(key string) (has bool) {
 		rq.core.Store.Account(key).View(func(d *store.Data) {
 			has = d.Transactions.Len()+d.Customers.Len()+d.Transfers.Len()+d.Subscriptions.Len()+d.Links.Len() > 0
 		})
 		return has
 	}
-	if active(rq.key) {
+	empty := !active(rq.key)
+	if !empty && !home {
 		return nil
 	}
-	keys := slices.DeleteFunc(rq.core.Store.Accounts(), func(key string) bool { return !active(key) })
+	keys := slices.DeleteFunc(rq.core.Store.Accounts(), func(key string) bool { return key == rq.key || !active(key) })
 	switch len(keys) {
 	case 0:
 		return nil
 	case 1:
-		return &elsewhere{1, rq.accountPath(keys[0])}
+		return &elsewhere{empty, 1, rq.accountPath(keys[0])}
 	default:
-		return &elsewhere{len(keys), rq.to("accounts")}
+		return &elsewhere{empty, len(keys), rq.to("accounts")}
 	}
 }
