@@ -169,11 +169,11 @@ type Transaction struct {
 	Installments   int                        `json:"installments,omitzero"` // nullable
 	Informations   []Information              `json:"informations"`
 	BasePrice      int64                      `json:"base_price,omitzero"` // as requested; 0 if the gateway does not report it
-	PaidAmount     int64                      `json:"paid_amount"`
-	RefundedAmount int64                      `json:"refunded_amount"`
-	PaidAt         Timestamp                  `json:"paid_at"` // nullable
-	Pix            *PixDetails                `json:"pix"`     // nil unless Method is Pix
-	Voucher        *VoucherDetails            `json:"voucher"` // nil unless Method is Voucher
+	PaidAmount     int64                      `json:"paid_amount"`         // 0 in the lists of live gateways
+	RefundedAmount int64                      `json:"refunded_amount"`     // 0 in the lists of live gateways
+	PaidAt         Timestamp                  `json:"paid_at"`             // nullable
+	Pix            *PixDetails                `json:"pix"`                 // nil unless Method is Pix
+	Voucher        *VoucherDetails            `json:"voucher"`             // nil unless Method is Voucher
 	Products       []ProductLine              `json:"products"`
 	Metadata       Metadata                   `json:"metadata"` // nullable
 	Traceable      bool                       `json:"traceable"`

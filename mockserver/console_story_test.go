@@ -222,3 +222,33 @@ func TestTheConsoleLeadsToTheAccountWithActivity(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, b.get("/").body, "This account is empty", "this account has activity itself")
 }
+
+// A create whose response was lost, and its repeat, belong to the story of the resource,
+// although neither names its id.
+func TestTheStoryHasALostResponseAndItsRepeat(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		gw := mockserver.Run(t, mockserver.WithDialect(dialect))
+		require.NoError(t, gw.Faults.Add(mockserver.LoseResponse().On("transactions.create").Times(1)))
+		params := order("order-1")
+		params.Buyer.Document = &gateway.Document{Type: gateway.CPF, Number: "52998224725"}
+		client := gw.Client(gateway.WithMaxAttempts(1))
+		_, err := client.Transactions.Create(t.Context(), params)
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		params.Amount++
+		params.Products[0].Price++
+		_, err = client.Transactions.Create(t.Context(), params)
+		require.ErrorIs(t, err, gateway.ErrDuplicate)
+		other := params
+		other.ExternalRef = "order-10"
+		_, err = client.Transactions.Create(t.Context(), other)
+		require.NoError(t, err)
+		tx, err := client.Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{})
+		require.NoError(t, err)
+		page := (browser{t, gw}).get(consoleAt + "/transactions/" + tx.ID).text()
+		assert.Contains(t, page, "POST /v2/transactions → no response", dialect)
+		assert.Contains(t, page, "lose-response", dialect)
+		assert.Contains(t, page, "POST /v2/transactions → 409", dialect)
+		assert.NotContains(t, page, "POST /v2/transactions → 201", dialect)
+	}
+}

@@ -387,7 +387,7 @@ func (p *Plane) judgeSignature(ctx context.Context, d delivery, secret gateway.S
 func causesOf(d webhook.Diagnosis) []Cause {
 	list := []Cause{}
 	for _, f := range d.Findings {
-		list = append(list, Cause{string(f.Cause), f.Detail, f.Fix, f.Proven})
+		list = append(list, Cause{f.Cause, f.Detail, f.Fix, f.Proven})
 	}
 	return list
 }

@@ -107,7 +107,7 @@ func (p *Plane) story(c *call) (any, error) {
 	}
 	v.Steps = viewSteps(steps)
 	ids := v.ids()
-	requests, _ := p.core.Journal.Mentioning(c.key, maxStory, v.ID)
+	requests, _ := p.core.Journal.Mentioning(c.key, maxStory, v.ID, "/v2/"+v.Resource+"s", v.Reference)
 	slices.Reverse(requests)
 	v.Requests = viewRequests(requests)
 	deliveries, _ := p.core.Sender.Latest(c.key, maxStory, func(d *deliver.Delivery) bool { return slices.Contains(ids, d.Resource) })

@@ -98,7 +98,7 @@ func (rq *request) subscription() (*view, error) {
 		Headline: headline{Name: subscriberOf(s), Money: rq.planOf(s)},
 	}
 	story := subject{
-		id: id, parts: map[string]string{}, path: "transactions", currency: s.Currency, state: s.Status, created: s.CreatedAt, updated: s.UpdatedAt,
+		id: id, create: "/v2/subscriptions", reference: s.IdempotencyKey, parts: map[string]string{}, path: "transactions", currency: s.Currency, state: s.Status, created: s.CreatedAt, updated: s.UpdatedAt,
 	}
 	for _, c := range charges {
 		story.parts[c.ID] = "Charge"
@@ -273,7 +273,7 @@ func (rq *request) transfer() (*view, error) {
 		},
 	}
 	data.Timeline, data.Headline.Told = rq.story(subject{
-		id: id, currency: string(gateway.BRL), state: t.Status, created: t.CreatedAt, paid: t.TransferredAt, updated: t.UpdatedAt,
+		id: id, create: "/v2/transfers", reference: t.ExternalRef, currency: string(gateway.BRL), state: t.Status, created: t.CreatedAt, paid: t.TransferredAt, updated: t.UpdatedAt,
 	})
 	if allowed(rq, (*store.Account).Transfer, id, engine.CancelTransfer) {
 		data.Requests = append(data.Requests, action{
@@ -306,7 +306,7 @@ func (rq *request) customer() (*view, error) {
 		JSON: rq.documents(path), Curl: rq.curl(http.MethodGet, path, ""),
 		Headline: headline{Name: cmp.Or(c.Name, short(id)), Money: c.Email},
 	}
-	data.Timeline, data.Headline.Told = rq.story(subject{id: id, state: c.Status, created: c.CreatedAt, updated: c.UpdatedAt})
+	data.Timeline, data.Headline.Told = rq.story(subject{id: id, create: "/v2/customers", reference: c.ExternalRef, state: c.Status, created: c.CreatedAt, updated: c.UpdatedAt})
 	return &view{Title: "Customer " + id, Section: "/customers", Template: "resource", Data: data}, nil
 }
 

@@ -72,15 +72,17 @@ type attempt struct {
 
 // subject is the resource of a timeline.
 type subject struct {
-	id       string
-	parts    map[string]string // ids of other resources whose steps belong to it, and how the timeline calls them
-	path     string            // of the pages of the parts
-	currency string
-	state    string
-	created  time.Time
-	paid     time.Time
-	updated  time.Time
-	future   []*episode
+	id        string
+	create    string            // the path that creates it
+	reference string            // "" if it has none
+	parts     map[string]string // ids of other resources whose steps belong to it, and how the timeline calls them
+	path      string            // of the pages of the parts
+	currency  string
+	state     string
+	created   time.Time
+	paid      time.Time
+	updated   time.Time
+	future    []*episode
 }
 
 const shownEpisodes = 100
@@ -94,7 +96,7 @@ func (rq *request) story(of subject) ([]*episode, told) {
 	}
 	var steps []store.Step
 	rq.core.Store.Account(rq.key).View(func(d *store.Data) { steps = d.History(ids...) })
-	requests, _ := rq.core.Journal.Mentioning(rq.key, shownEpisodes, of.id)
+	requests, _ := rq.core.Journal.Mentioning(rq.key, shownEpisodes, of.id, of.create, of.reference)
 	slices.Reverse(requests)
 	deliveries, _ := rq.core.Sender.Latest(rq.key, shownEpisodes, func(d *deliver.Delivery) bool { return slices.Contains(ids, d.Resource) })
 	byEvent := map[string][]deliver.Delivery{}

@@ -56,7 +56,7 @@ func (rq *request) transaction() (*view, error) {
 		data.Code.Open = tone(t.Status) == "open"
 	}
 	data.Timeline, data.Headline.Told = rq.story(subject{
-		id: id, currency: t.Currency, state: t.Status, created: t.CreatedAt, paid: t.PaidAt, updated: t.UpdatedAt, future: []*episode{rq.deadline(t)},
+		id: id, create: "/v2/transactions", reference: t.ExternalRef, currency: t.Currency, state: t.Status, created: t.CreatedAt, paid: t.PaidAt, updated: t.UpdatedAt, future: []*episode{rq.deadline(t)},
 	})
 	return &view{Title: "Transaction " + id, Section: "/transactions", Template: "resource", Data: data}, nil
 }

@@ -2,8 +2,11 @@ package journal
 
 import (
 	"bytes"
+	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway/internal/masking"
 )
@@ -16,11 +19,16 @@ func (j *Journal) Latest(account string, n int, match func(*Entry) bool) (list [
 }
 
 // Mentioning is like [Journal.Latest], for the requests whose path, body or response
-// contains a string such as the id of a resource.
-func (j *Journal) Mentioning(account string, n int, text string) (list []Entry, more bool) {
+// contains the id of a resource, and those that create one with its reference: the
+// response may have been lost, or a repeat rejected. The reference may be "".
+func (j *Journal) Mentioning(account string, n int, id, path, reference string) (list []Entry, more bool) {
+	quoted, err := json.Marshal(reference)
+	creates := func(rec *record) bool {
+		return err == nil && reference != "" && rec.request.Method == http.MethodPost && rec.request.URL.Path == path && bytes.Contains(rec.body.head, quoted)
+	}
 	return j.latest(account, n, func(rec *record) bool {
-		return strings.Contains(rec.request.URL.Path, text) || bytes.Contains(rec.body.head, []byte(text)) ||
-			bytes.Contains(rec.response.head, []byte(text))
+		return strings.Contains(rec.request.URL.Path, id) || bytes.Contains(rec.body.head, []byte(id)) ||
+			bytes.Contains(rec.response.head, []byte(id)) || creates(rec)
 	}, nil)
 }
 
