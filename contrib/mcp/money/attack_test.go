@@ -75,6 +75,7 @@ func TestAQuestionShowsTheExactPayee(t *testing.T) {
 		"EMAIL ana@example.com":                      "EMAIL ana@example.com",
 		"EMAIL ana@example.com\u200b":                `"EMAIL ana@example.com\u200b"`,
 		"EMAIL \u202emoc@example.com":                `"EMAIL \u202emoc@example.com"`,
+		"João da Conceição (joao@example.com)":       "João da Conceição (joao@example.com)",
 		"EMAIL ana@ex\u0430mple.com":                 `"EMAIL ana@ex\u0430mple.com"`, // a Cyrillic a
 		"EMAIL " + strings.Repeat("a", 200) + "@x.y": "EMAIL " + strings.Repeat("a", 200) + "@x.y",
 	} {

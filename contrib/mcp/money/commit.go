@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/doubt"
@@ -123,11 +125,15 @@ func Question(i *intent.Intent) string {
 // maxPurpose is how many characters of a purpose a question shows.
 const maxPurpose = 60
 
-// exact returns a payee as a person must see it: whole, and with each character that
-// another one may look like, or that can't be seen, written as its number.
+// exact returns a payee as a person must see it: whole. If it has a character that is
+// neither printable ASCII nor an accented letter of Portuguese or Spanish, which another
+// one may look like or which can't be seen, all of these are written as numbers.
 func exact(payee string) string {
-	if quoted := strconv.QuoteToASCII(payee); quoted != `"`+payee+`"` {
-		return quoted
+	known := func(r rune) bool {
+		return r >= ' ' && r <= '~' && r != '"' && r != '\\' || r >= 'À' && r <= 'ÿ' && unicode.IsLetter(r)
+	}
+	if strings.ContainsFunc(payee, func(r rune) bool { return !known(r) }) {
+		return strconv.QuoteToASCII(payee)
 	}
 	return payee
 }
