@@ -205,7 +205,7 @@ func needs(t *testing.T, programs ...string) {
 // ask sends a request to a gateway and returns the response.
 func ask(t *testing.T, url, key string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	client := &http.Client{Transport: &http.Transport{

@@ -76,7 +76,7 @@ func assertFound(t *testing.T, text, base string, args []string) {
 	t.Helper()
 	address := regexp.MustCompile(`http://\S+`).FindString(text)
 	require.True(t, strings.HasPrefix(address, base), "%v: %s", args, text)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	require.NoError(t, err)
 	r.Header.Set("Accept", "text/html")
 	resp, err := http.DefaultClient.Do(r)
