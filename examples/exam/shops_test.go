@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/testmain"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -74,7 +75,7 @@ var binaries string
 
 var goShop = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(binaries, "goshop.exe")
-	out, err := exec.Command("go", "build", "-o", path, "./goshop").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "./goshop").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -94,6 +95,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+		testmain.Waiting()
 		return m.Run()
 	}())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/testmain"
 	"github.com/gateway-go/gateway/internal/version"
 )
 
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 	if signal.Ignored(syscall.SIGHUP) { // the tests run under nohup; a process that they start must not
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
+	testmain.Waiting()
 	os.Exit(m.Run())
 }
 
