@@ -218,18 +218,14 @@ func TestRestoreChecksEachMember(t *testing.T) {
 			t.Parallel()
 			gw := mockserver.Run(t, mockserver.WithSeed(5), mockserver.WithDialect(mockserver.Live), mockserver.WithLenient())
 			serveHosts(gw, http.StatusOK)
+			state := parse()
+			var all []member
+			membersOf("", mockserver.SnapshotType, state, nil, func(m member) { all = append(all, m) })
 			for i, n := range chosen {
 				if i%parts != part {
 					continue
 				}
-				state := parse()
-				var target member
-				count := 0
-				membersOf("", mockserver.SnapshotType, state, nil, func(m member) {
-					if count++; count == n+1 {
-						target = m
-					}
-				})
+				target := all[n]
 				values := damagesOf(target)
 				hows := slices.Sorted(maps.Keys(values))
 				if !fullSize() {
@@ -242,6 +238,7 @@ func TestRestoreChecksEachMember(t *testing.T) {
 					}
 					target.set(value)
 					text, err := json.Marshal(state)
+					target.set(target.was)
 					require.NoError(t, err)
 					damaged, err := snapfile.Seal(file, json.RawMessage(text))
 					require.NoError(t, err)
