@@ -199,7 +199,7 @@ func TestAGoroutineThatWaitsForTheOutsideIsExplained(t *testing.T) {
 	all, err := exam.Find(t, func(p *exam.Process) (http.Handler, error) {
 		go waitForever(outside)
 		return open(shop.NoMistake)(p)
-	}, exam.Lives("pix"), exam.Stall(2*time.Second))
+	}, exam.Lives("pix"), exam.Stall(time.Second), exam.Watch(100*time.Millisecond))
 	close(outside)
 	require.ErrorContains(t, err, "waits for something outside of its bubble")
 	require.ErrorContains(t, err, "waitForever")
@@ -273,7 +273,7 @@ func TestAMutexThatIsHeldDuringARequest(t *testing.T) {
 			}
 			l.with(func() { next.ServeHTTP(w, r) })
 		})
-	}), exam.Lives("card-refused"), exam.Deviations(1))
+	}), exam.Lives("card-refused"), exam.Deviations(1), exam.Watch(100*time.Millisecond))
 	require.NoError(t, err)
 	require.Len(t, all, 1, "no failure")
 	assert.Contains(t, all[0].NoLap, "a goroutine waits for a sync.Mutex")

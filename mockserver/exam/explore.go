@@ -42,6 +42,7 @@ type settings struct {
 	only       []string
 	gateway    []mockserver.Option
 	stall      time.Duration // how long nothing may go on
+	watch      time.Duration // how often that is checked
 }
 
 // Deviations sets how many things go wrong in a schedule, at most. The default is 1, and 2
@@ -62,7 +63,7 @@ func Gateway(opts ...mockserver.Option) Option {
 }
 
 func newSettings(opts []Option) settings {
-	s := settings{deviations: 1, path: "/webhooks", stall: 30 * time.Second}
+	s := settings{deviations: 1, path: "/webhooks", stall: 30 * time.Second, watch: time.Second}
 	if os.Getenv("FULL_SIZE") != "" {
 		s.deviations = 2
 	}
@@ -421,15 +422,12 @@ func (s *schedule) panicked(v any) error {
 		"or with a function of Process.OnExit:\n%s", text, stacks(*s.bubble.Load(), ""))
 }
 
-const (
-	watchEvery = time.Second
-	mutexState = "[sync."
-)
+const mutexState = "[sync."
 
 // watch waits until the bubble has ended. It returns an error if that is stuck: if nothing
 // has gone on for a while and a goroutine waits for a mutex, or nothing for a long while.
 func (s *schedule) watch(ended <-chan error) error {
-	ticker := time.NewTicker(watchEvery)
+	ticker := time.NewTicker(s.x.watch)
 	defer ticker.Stop()
 	before, suspect, since := int64(-1), "", time.Now()
 	for {

@@ -11,6 +11,9 @@ import (
 // Stall sets how long nothing may go on before a schedule is given up.
 func Stall(d time.Duration) Option { return func(s *settings) { s.stall = d } }
 
+// Watch sets how often it is checked whether something goes on.
+func Watch(d time.Duration) Option { return func(s *settings) { s.watch = d } }
+
 // Found is what an exploration has found.
 type Found struct {
 	Text       string
