@@ -93,7 +93,7 @@ func dialect() mockserver.Dialect {
 `,
 	}
 	program := filepath.Join(dir, "first.exe")
-	build := []string{"build", "-o", program}
+	build := []string{"build", "-ldflags=-s -w", "-o", program}
 	for name, text := range files {
 		file := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
