@@ -92,7 +92,7 @@ func TestCorrectShopsPass(t *testing.T) {
 				result := examine(t, command, "", uint64(i), mockserver.Dialect(i%2), only...)
 				for _, o := range result.Outcomes {
 					offered := o.Status != exam.Skipped || strings.HasSuffix(o.Why, "is not offered") || strings.HasSuffix(o.Why, "in this dialect")
-					assert.Empty(t, o.Failures, "exam %d, %s: %v", i, o.Scenario, o.Exchange)
+					assert.Empty(t, o.Failures, "exam %d, %s: %v\nThe shop printed:\n%s", i, o.Scenario, o.Exchange, result.Output)
 					assert.True(t, offered && o.Status != exam.NotRun, "exam %d, %s was %s: %s", i, o.Scenario, o.Status, o.Why)
 				}
 				t.Logf("exam %d: %d scenarios passed, %d were skipped, %.1f s", i, result.Count(exam.Passed), result.Count(exam.Skipped), result.Took.Seconds())
