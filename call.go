@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
 	"github.com/gateway-go/gateway/internal/wire"
@@ -60,12 +63,18 @@ func perform[T any](ctx context.Context, r *request, params any, path []string) 
 
 // decode returns the resource in a 2xx response.
 func decode[T any](r *request, res *transport.Result) (*T, error) {
-	data, requestID, err := wire.DecodeEnvelope[T](res.Body)
+	data, raw, requestID, err := wire.DecodeEnvelope[T](res.Body)
 	if err == nil {
 		err = checkIdentity(data)
 	}
 	if err != nil {
 		return nil, r.undecodable(res, err)
+	}
+	if k, ok := any(data).(keeper); ok {
+		if len(res.Body) <= jsonread.ShortBody {
+			raw = bytes.Clone(raw) // the strings of data are parts of the body, and a caller may change Raw
+		}
+		k.keep(raw)
 	}
 	r.fillResponse(res, requestID)
 	return data, nil
@@ -415,6 +424,17 @@ func (s *CheckoutSession) identity() (field, value string) {
 func (s *CheckoutSessionState) identity() (field, value string) {
 	return "status", string(s.Status)
 }
+
+// keeper is a resource with its JSON as received.
+type keeper interface{ keep(raw json.RawMessage) }
+
+func (t *Transaction) keep(raw json.RawMessage)       { t.Raw = raw }
+func (t *listedTransaction) keep(raw json.RawMessage) { t.Raw = raw }
+func (t *Transfer) keep(raw json.RawMessage)          { t.Raw = raw }
+func (c *Customer) keep(raw json.RawMessage)          { c.Raw = raw }
+func (s *Subscription) keep(raw json.RawMessage)      { s.Raw = raw }
+func (l *CheckoutLink) keep(raw json.RawMessage)      { l.Raw = raw }
+func (s *CheckoutSession) keep(raw json.RawMessage)   { s.Raw = raw }
 
 // checkIdentity returns an error if v is a resource without the field that
 // identifies it.

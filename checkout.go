@@ -45,8 +45,8 @@ const (
 
 // CheckoutLink is a new link to a payment page that the gateway hosts.
 type CheckoutLink struct {
-	URL   string                     `json:"url"`    // the page to send the buyer to
-	Extra map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	URL string          `json:"url"` // the page to send the buyer to
+	Raw json.RawMessage `json:"-"`   // the JSON as received, with what this version has no field for; not printed
 }
 
 // Slug returns the last element of the URL's path, the slug that
@@ -78,9 +78,9 @@ type CheckoutSession struct {
 	// redacted wherever it is printed or encoded; to store it, call Reveal.
 	SessionToken Secret `json:"session_token"`
 
-	ExpiresAt Timestamp                  `json:"expires_at"`
-	Resumed   bool                       `json:"resumed"` // false if the session is new
-	Extra     map[string]json.RawMessage `json:",embed"`  // fields unknown to this version
+	ExpiresAt Timestamp       `json:"expires_at"`
+	Resumed   bool            `json:"resumed"` // false if the session is new
+	Raw       json.RawMessage `json:"-"`       // the JSON as received, with what this version has no field for; not printed
 }
 
 // MarshalJSON writes s in the gateway's format, with the token redacted.
@@ -92,22 +92,21 @@ func (s CheckoutSession) MarshalJSON() ([]byte, error) {
 // CheckoutLinkDetails is a checkout link as the buyer sees it. Amounts are in
 // cents.
 type CheckoutLinkDetails struct {
-	ID             int64                      `json:"id"`
-	Slug           string                     `json:"slug"`
-	Status         LinkStatus                 `json:"status"`
-	Title          string                     `json:"title"`       // nullable
-	Description    string                     `json:"description"` // nullable
-	Currency       Currency                   `json:"currency"`
-	Amount         int64                      `json:"amount"`            // the sum of the products, if there are any
-	ExpiresAt      Timestamp                  `json:"expires_at"`        // nullable
-	MaxUses        int                        `json:"max_uses,omitzero"` // nullable; null means no limit
-	UsedCount      int                        `json:"used_count"`
-	SuccessURL     string                     `json:"success_url"` // nullable
-	CancelURL      string                     `json:"cancel_url"`  // nullable
-	PaymentMethods []Method                   `json:"payment_methods"`
-	Metadata       Metadata                   `json:"metadata"`     // nullable; an object, see [Metadata.Decode]
-	PublicToken    string                     `json:"public_token"` // for the browser; not a secret
-	Extra          map[string]json.RawMessage `json:",embed"`       // fields unknown to this version
+	ID             int64      `json:"id"`
+	Slug           string     `json:"slug"`
+	Status         LinkStatus `json:"status"`
+	Title          string     `json:"title"`       // nullable
+	Description    string     `json:"description"` // nullable
+	Currency       Currency   `json:"currency"`
+	Amount         int64      `json:"amount"`            // the sum of the products, if there are any
+	ExpiresAt      Timestamp  `json:"expires_at"`        // nullable
+	MaxUses        int        `json:"max_uses,omitzero"` // nullable; null means no limit
+	UsedCount      int        `json:"used_count"`
+	SuccessURL     string     `json:"success_url"` // nullable
+	CancelURL      string     `json:"cancel_url"`  // nullable
+	PaymentMethods []Method   `json:"payment_methods"`
+	Metadata       Metadata   `json:"metadata"`     // nullable; an object, see [Metadata.Decode]
+	PublicToken    string     `json:"public_token"` // for the browser; not a secret
 }
 
 // MarshalJSON writes c in the gateway's format.
@@ -118,18 +117,17 @@ func (c CheckoutLinkDetails) MarshalJSON() ([]byte, error) {
 
 // CheckoutItem is one line of a checkout link. Prices are in cents.
 type CheckoutItem struct {
-	ID           int64                      `json:"id"`
-	ProductID    int64                      `json:"product_id"`
-	Name         string                     `json:"name"`
-	Description  string                     `json:"description"` // nullable
-	Quantity     int                        `json:"quantity"`
-	Currency     Currency                   `json:"currency"`
-	Type         ItemType                   `json:"type"`
-	Price        int64                      `json:"price"`                  // of one unit
-	ComparePrice int64                      `json:"compare_price,omitzero"` // nullable: its former price
-	Metadata     Metadata                   `json:"metadata"`               // nullable; an object, see [Metadata.Decode]
-	ImageURL     string                     `json:"image_url"`              // nullable
-	Extra        map[string]json.RawMessage `json:",embed"`                 // fields unknown to this version
+	ID           int64    `json:"id"`
+	ProductID    int64    `json:"product_id"`
+	Name         string   `json:"name"`
+	Description  string   `json:"description"` // nullable
+	Quantity     int      `json:"quantity"`
+	Currency     Currency `json:"currency"`
+	Type         ItemType `json:"type"`
+	Price        int64    `json:"price"`                  // of one unit
+	ComparePrice int64    `json:"compare_price,omitzero"` // nullable: its former price
+	Metadata     Metadata `json:"metadata"`               // nullable; an object, see [Metadata.Decode]
+	ImageURL     string   `json:"image_url"`              // nullable
 }
 
 // MarshalJSON writes c in the gateway's format.
@@ -140,18 +138,11 @@ func (c CheckoutItem) MarshalJSON() ([]byte, error) {
 
 // CheckoutSessionState is a checkout session after an update.
 type CheckoutSessionState struct {
-	ExpiresAt               Timestamp                  `json:"expires_at"`
-	Status                  SessionStatus              `json:"status"`
-	UpdatedAt               Timestamp                  `json:"updated_at"`
-	SelectedPaymentMethod   Method                     `json:"selected_payment_method"`    // nullable
-	SelectedPaymentMethodAt Timestamp                  `json:"selected_payment_method_at"` // nullable
-	Extra                   map[string]json.RawMessage `json:",embed"`                     // fields unknown to this version
-}
-
-// MarshalJSON writes s in the gateway's format.
-func (s CheckoutSessionState) MarshalJSON() ([]byte, error) {
-	type plain CheckoutSessionState
-	return wire.Marshal((*plain)(&s))
+	ExpiresAt               Timestamp     `json:"expires_at"`
+	Status                  SessionStatus `json:"status"`
+	UpdatedAt               Timestamp     `json:"updated_at"`
+	SelectedPaymentMethod   Method        `json:"selected_payment_method"`    // nullable
+	SelectedPaymentMethodAt Timestamp     `json:"selected_payment_method_at"` // nullable
 }
 
 // CheckoutLinkParams is the body of POST /v2/checkout-links. A link has either

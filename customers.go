@@ -45,17 +45,17 @@ func (p CustomerParams) Validate() error { return validate(p, spec.Customer) }
 // [BuyerParams.ID]; a subscription always belongs to one. Null strings decode to
 // "", null objects to nil.
 type Customer struct {
-	ID          string                     `json:"id"` // a UUID
-	Name        string                     `json:"name"`
-	Email       string                     `json:"email"`
-	Phone       string                     `json:"phone"`               // nullable
-	BirthDate   string                     `json:"birth_date,omitzero"` // nullable; only some live gateways report it
-	ExternalRef string                     `json:"externalRef"`         // nullable
-	Document    *Document                  `json:"document"`            // nil if none is stored
-	Address     *Address                   `json:"address"`             // nil if none is stored
-	Status      CustomerStatus             `json:"status"`
-	IPAddress   string                     `json:"ip_address"` // nullable
-	Extra       map[string]json.RawMessage `json:",embed"`     // fields unknown to this version
+	ID          string          `json:"id"` // a UUID
+	Name        string          `json:"name"`
+	Email       string          `json:"email"`
+	Phone       string          `json:"phone"`               // nullable
+	BirthDate   string          `json:"birth_date,omitzero"` // nullable; only some live gateways report it
+	ExternalRef string          `json:"externalRef"`         // nullable
+	Document    *Document       `json:"document"`            // nil if none is stored
+	Address     *Address        `json:"address"`             // nil if none is stored
+	Status      CustomerStatus  `json:"status"`
+	IPAddress   string          `json:"ip_address"` // nullable
+	Raw         json.RawMessage `json:"-"`          // the JSON as received, with what this version has no field for; not printed
 
 	received spelling
 }
@@ -72,27 +72,29 @@ type plainCustomer Customer
 // customerItem is a customer on the wire, in the document's spelling or in that of
 // live gateways.
 type customerItem struct {
-	Customer plainCustomer     `json:",embed"`
+	plainCustomer
+
 	Document *customerDocument `json:"document"` // replaces that of Customer
 	Address  *customerAddress  `json:"address"`  // the same
 }
 
 type customerDocument struct {
-	Document plainDocument `json:",embed"`
-	Type     DocumentType  `json:"document_type,omitzero"`
-	Number   string        `json:"document_number,omitzero"`
+	plainDocument
+
+	OtherType   DocumentType `json:"document_type,omitzero"`
+	OtherNumber string       `json:"document_number,omitzero"`
 }
 
 // plainDocument is a Document without methods, of which a member may be missing.
 type plainDocument struct {
-	Type   DocumentType               `json:"type,omitzero"`
-	Number string                     `json:"number,omitzero"`
-	Extra  map[string]json.RawMessage `json:",embed"`
+	Type   DocumentType `json:"type,omitzero"`
+	Number string       `json:"number,omitzero"`
 }
 
 type customerAddress struct {
-	Address plainAddress `json:",embed"`
-	Zip     string       `json:"zip_code,omitzero"`
+	plainAddress
+
+	Zip string `json:"zip_code,omitzero"`
 }
 
 // plainAddress is an Address without methods.
@@ -104,17 +106,17 @@ func (c *Customer) UnmarshalJSON(b []byte) error {
 	if err := wire.Decode(b, &item); err != nil {
 		return err
 	}
-	*c = Customer(item.Customer)
+	*c = Customer(item.plainCustomer)
 	if d := item.Document; d != nil {
-		c.received.document.too = d.Type != "" || d.Number != ""
-		c.received.document.only = c.received.document.too && d.Document.Type == "" && d.Document.Number == ""
-		c.Document = (*Document)(&d.Document)
-		c.Document.Type, c.Document.Number = cmp.Or(c.Document.Type, d.Type), cmp.Or(c.Document.Number, d.Number)
+		c.received.document.too = d.OtherType != "" || d.OtherNumber != ""
+		c.received.document.only = c.received.document.too && d.Type == "" && d.Number == ""
+		c.Document = (*Document)(&d.plainDocument)
+		c.Document.Type, c.Document.Number = cmp.Or(d.Type, d.OtherType), cmp.Or(d.Number, d.OtherNumber)
 	}
 	if a := item.Address; a != nil {
 		c.received.zip.too = a.Zip != ""
-		c.received.zip.only = a.Zip != "" && a.Address.ZipCode == ""
-		c.Address = (*Address)(&a.Address)
+		c.received.zip.only = a.Zip != "" && a.ZipCode == ""
+		c.Address = (*Address)(&a.plainAddress)
 		c.Address.ZipCode = cmp.Or(c.Address.ZipCode, a.Zip)
 	}
 	return nil
@@ -126,23 +128,23 @@ func (c Customer) MarshalJSON() ([]byte, error) {
 	if masking.Logging() {
 		return masking.Show(plainCustomer(c)).MarshalJSON()
 	}
-	item := customerItem{Customer: plainCustomer(c)}
+	item := customerItem{plainCustomer: plainCustomer(c)}
 	if d := c.Document; d != nil {
-		item.Document = &customerDocument{Document: plainDocument(*d)}
+		item.Document = &customerDocument{plainDocument: plainDocument(*d)}
 		if c.received.document.too {
-			item.Document.Type, item.Document.Number = d.Type, d.Number
+			item.Document.OtherType, item.Document.OtherNumber = d.Type, d.Number
 		}
 		if c.received.document.only {
-			item.Document.Document.Type, item.Document.Document.Number = "", ""
+			item.Document.Type, item.Document.Number = "", ""
 		}
 	}
 	if a := c.Address; a != nil {
-		item.Address = &customerAddress{Address: plainAddress(*a)}
+		item.Address = &customerAddress{plainAddress: plainAddress(*a)}
 		if c.received.zip.too {
 			item.Address.Zip = a.ZipCode
 		}
 		if c.received.zip.only {
-			item.Address.Address.ZipCode = ""
+			item.Address.ZipCode = ""
 		}
 	}
 	return wire.Marshal(&item)

@@ -63,7 +63,7 @@ func TestCustomerValues(t *testing.T) {
 	params := customerParams()
 	assert.Equal(t, &gateway.Customer{
 		ID: mariaID, Name: params.Name, Email: params.Email, Phone: params.Phone, ExternalRef: params.ExternalRef,
-		Document: params.Document, Address: params.Address, Status: gateway.CustomerActive, IPAddress: params.IPAddress,
+		Document: params.Document, Address: params.Address, Status: gateway.CustomerActive, IPAddress: params.IPAddress, Raw: got.Raw,
 	}, got)
 }
 
@@ -83,7 +83,6 @@ func TestCustomerSpellings(t *testing.T) {
 		assert.Equal(t, want.Document, got.Document, name)
 		assert.Equal(t, want.Address, got.Address, name)
 		assert.Equal(t, name == "both", got.BirthDate == "1990-05-17")
-		assert.Empty(t, got.Extra, "every JSON field has a Go field")
 		var envelope struct {
 			Data json.RawMessage `json:"data"`
 		}
@@ -125,7 +124,7 @@ func TestCustomerList(t *testing.T) {
 	require.Len(t, page.Items, 2)
 	assert.Equal(t, mariaID, page.Items[0].ID)
 	assert.Equal(t, gateway.Customer{
-		ID: "01945f2c-1be8-7c02-b7d4-90a3f1e26c55", Name: "João Souza", Email: "joao@example.com", Status: gateway.CustomerActive,
+		ID: "01945f2c-1be8-7c02-b7d4-90a3f1e26c55", Name: "João Souza", Email: "joao@example.com", Status: gateway.CustomerActive, Raw: page.Items[1].Raw,
 	}, page.Items[1])
 	for i, raw := range goldenItems(t, "customers/list.response.json") {
 		assertKeepsFields(t, raw, page.Items[i])
@@ -291,12 +290,13 @@ func TestCustomerIsReturnedAsItWasCreated(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, &gateway.Customer{
 			ID: created.ID, Name: params.Name, Email: params.Email, Phone: params.Phone, ExternalRef: params.ExternalRef,
-			Document: params.Document, Address: params.Address, Status: gateway.CustomerActive, IPAddress: params.IPAddress,
+			Document: params.Document, Address: params.Address, Status: gateway.CustomerActive, IPAddress: params.IPAddress, Raw: created.Raw,
 		}, created)
 		assert.Len(t, created.ID, 36)
 
 		read, err := gw.Client().Customers.Get(t.Context(), created.ID)
 		require.NoError(t, err)
+		created.Raw, read.Raw = nil, nil // the responses differ in live gateways
 		assert.EqualExportedValues(t, *created, *read)
 	})
 }

@@ -157,13 +157,12 @@
 // zero has its own meaning are of type [Opt]; use [Some] and [Clear].
 //
 // In a response, null and "" both decode to "". Enums are strings and keep
-// values that this version does not define. Unknown fields are kept in Extra. A
-// result encodes to the fields and values
-// that the gateway sent, with two exceptions: absent, null and "" are
-// interchangeable, and a number sent as a string, or the reverse, gets the type
-// that the interface defines. Decode stored results with JSON v2
-// (github.com/go-json-experiment/json, or encoding/json/v2 from Go 1.27 on); the
-// older encoding/json does not fill Extra.
+// values that this version does not define. A resource's Raw is its JSON as
+// received, which also has the fields that this version does not know. A result
+// encodes to the known fields, with the values that the gateway sent, with two
+// exceptions: absent, null and "" are interchangeable, and a number sent as a
+// string, or the reverse, gets the type that the interface defines. Store Raw
+// beside the result if you need the rest.
 //
 // # Cards and 3-D Secure
 //

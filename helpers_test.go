@@ -218,8 +218,9 @@ func (c serviceCall) testRequest(t *testing.T) {
 	assertSent(t, sent, c.request)
 }
 
-// testResponse checks that the golden response fills every field, and that nothing
-// is lost when it, or a response with unknown fields, is decoded and encoded.
+// testResponse checks that the golden response fills every field, that no field of it
+// is lost when it, or a response that also has unknown fields, is decoded and encoded,
+// and that Raw has the unknown ones.
 func (c serviceCall) testResponse(t *testing.T) {
 	t.Helper()
 	body := golden(t, c.response)
@@ -231,7 +232,10 @@ func (c serviceCall) testResponse(t *testing.T) {
 		for _, marshal := range []func(any) ([]byte, error){json.Marshal, marshalV2} {
 			encoded, err := marshal(got)
 			require.NoError(t, err)
-			files.Keeps(t, files.Data(t, response), encoded)
+			files.Keeps(t, files.Data(t, body), encoded)
+		}
+		if raw, ok := files.Raw(got); ok {
+			assert.JSONEq(t, string(files.Data(t, response)), string(raw))
 		}
 	}
 }

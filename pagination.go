@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -93,6 +94,10 @@ func fetchPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	return page, err
 }
 
+// hugePage is the length of a page whose items don't share its memory, so that one
+// item does not keep it alive. A page of 100 transactions has half as much.
+const hugePage = 256 << 10
+
 func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	res, err := r.send(ctx)
 	if err != nil {
@@ -104,6 +109,15 @@ func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	}
 	if err != nil {
 		return nil, r.undecodable(res, err)
+	}
+	for i := range list.Items {
+		if k, ok := any(&list.Items[i]).(keeper); ok {
+			raw := list.Raw(i)
+			if len(res.Body) > hugePage {
+				raw = bytes.Clone(raw)
+			}
+			k.keep(raw)
+		}
 	}
 	r.fillResponse(res, list.RequestID)
 	page := &Page[T]{

@@ -167,8 +167,8 @@ func fill(v reflect.Value, depth int) {
 	case *[]byte: // a body
 		*at = []byte(`{"data":{"customer":{"email":"` + printedMasked + `"},"document":"` + printedMasked + `"}}`)
 		return
-	case *map[string]json.RawMessage: // members that this version does not know
-		*at = map[string]json.RawMessage{"phone": json.RawMessage(`"` + printedMasked + `"`)}
+	case *json.RawMessage: // a Raw, with members that this version does not know
+		*at = json.RawMessage(`{"nickname":"` + printedMasked + `"}`)
 		return
 	}
 	switch v.Kind() { //nolint:exhaustive // other kinds contain no secret

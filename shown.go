@@ -157,65 +157,17 @@ func (s CheckoutSession) LogValue() slog.Value { return masking.Value(s) }
 // Format writes s with personal data masked, for every verb.
 func (s CheckoutSession) Format(f fmt.State, _ rune) { masking.Format(f, s) }
 
-// LogValue returns s with personal data masked.
-func (s CheckoutSessionState) LogValue() slog.Value { return masking.Value(s) }
-
-// Format writes s with personal data masked, for every verb.
-func (s CheckoutSessionState) Format(f fmt.State, _ rune) { masking.Format(f, s) }
-
-// LogValue returns d with personal data masked.
-func (d Delivery) LogValue() slog.Value { return masking.Value(d) }
-
-// Format writes d with personal data masked, for every verb.
-func (d Delivery) Format(f fmt.State, _ rune) { masking.Format(f, d) }
-
-// LogValue returns f with personal data masked.
-func (f Fee) LogValue() slog.Value { return masking.Value(f) }
-
-// Format writes f with personal data masked, for every verb.
-func (f Fee) Format(to fmt.State, _ rune) { masking.Format(to, f) }
-
 // LogValue returns p with personal data masked.
 func (p PixDetails) LogValue() slog.Value { return masking.Value(p) }
 
 // Format writes p with personal data masked, for every verb.
 func (p PixDetails) Format(f fmt.State, _ rune) { masking.Format(f, p) }
 
-// LogValue returns p with personal data masked.
-func (p ProductLine) LogValue() slog.Value { return masking.Value(p) }
-
-// Format writes p with personal data masked, for every verb.
-func (p ProductLine) Format(f fmt.State, _ rune) { masking.Format(f, p) }
-
 // LogValue returns r with personal data masked.
 func (r RecurringAuthorization) LogValue() slog.Value { return masking.Value(r) }
 
 // Format writes r with personal data masked, for every verb.
 func (r RecurringAuthorization) Format(f fmt.State, _ rune) { masking.Format(f, r) }
-
-// LogValue returns r with personal data masked.
-func (r Refund) LogValue() slog.Value { return masking.Value(r) }
-
-// Format writes r with personal data masked, for every verb.
-func (r Refund) Format(f fmt.State, _ rune) { masking.Format(f, r) }
-
-// LogValue returns s with personal data masked.
-func (s Split) LogValue() slog.Value { return masking.Value(s) }
-
-// Format writes s with personal data masked, for every verb.
-func (s Split) Format(f fmt.State, _ rune) { masking.Format(f, s) }
-
-// LogValue returns s with personal data masked.
-func (s SubscriptionProduct) LogValue() slog.Value { return masking.Value(s) }
-
-// Format writes s with personal data masked, for every verb.
-func (s SubscriptionProduct) Format(f fmt.State, _ rune) { masking.Format(f, s) }
-
-// LogValue returns s with personal data masked.
-func (s SubscriptionTransaction) LogValue() slog.Value { return masking.Value(s) }
-
-// Format writes s with personal data masked, for every verb.
-func (s SubscriptionTransaction) Format(f fmt.State, _ rune) { masking.Format(f, s) }
 
 // LogValue returns v with personal data masked.
 func (v VoucherDetails) LogValue() slog.Value { return masking.Value(v) }

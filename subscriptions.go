@@ -153,9 +153,9 @@ type Subscription struct {
 	// [SubscriptionsService.Get] have them; otherwise the slice is nil.
 	Transactions []SubscriptionTransaction `json:"transactions,omitzero"`
 
-	CreatedAt Timestamp                  `json:"createdAt"`
-	UpdatedAt Timestamp                  `json:"updatedAt"`
-	Extra     map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	CreatedAt Timestamp       `json:"createdAt"`
+	UpdatedAt Timestamp       `json:"updatedAt"`
+	Raw       json.RawMessage `json:"-"` // the JSON as received, with what this version has no field for; not printed
 }
 
 // MarshalJSON writes s in the gateway's format.
@@ -178,26 +178,18 @@ func (s *Subscription) AuthorizationQRCode() string {
 
 // SubscriptionProduct is a product of a subscription in a response.
 type SubscriptionProduct struct {
-	Name     string                     `json:"name"`
-	Price    int64                      `json:"price"` // unit price in cents
-	Quantity int                        `json:"quantity"`
-	Tangible bool                       `json:"tangible"`
-	Extra    map[string]json.RawMessage `json:",embed"` // fields unknown to this version
-}
-
-// MarshalJSON writes s in the gateway's format.
-func (s SubscriptionProduct) MarshalJSON() ([]byte, error) {
-	type plain SubscriptionProduct
-	return wire.Marshal((*plain)(&s))
+	Name     string `json:"name"`
+	Price    int64  `json:"price"` // unit price in cents
+	Quantity int    `json:"quantity"`
+	Tangible bool   `json:"tangible"`
 }
 
 // RecurringAuthorization is the payer's authorization of a Pix Automatico.
 type RecurringAuthorization struct {
-	Status         AuthorizationStatus        `json:"status"`                    // "" if the gateway does not report it
-	QRCode         string                     `json:"qr_code"`                   // nullable
-	ExpirationDate Timestamp                  `json:"expiration_date"`           // nullable; live gateways also call it expires_at
-	PaymentLinkURL string                     `json:"payment_link_url,omitzero"` // a page on which the payer can authorize; only some live gateways have one
-	Extra          map[string]json.RawMessage `json:",embed"`                    // fields unknown to this version
+	Status         AuthorizationStatus `json:"status"`                    // "" if the gateway does not report it
+	QRCode         string              `json:"qr_code"`                   // nullable
+	ExpirationDate Timestamp           `json:"expiration_date"`           // nullable; live gateways also call it expires_at
+	PaymentLinkURL string              `json:"payment_link_url,omitzero"` // a page on which the payer can authorize; only some live gateways have one
 
 	renamed bool // ExpirationDate was received as expires_at
 }
@@ -207,8 +199,9 @@ type plainAuthorization RecurringAuthorization
 
 // authorizationItem is an authorization on the wire.
 type authorizationItem struct {
-	Authorization plainAuthorization `json:",embed"`
-	ExpiresAt     Timestamp          `json:"expires_at,omitzero"`
+	plainAuthorization
+
+	ExpiresAt Timestamp `json:"expires_at,omitzero"`
 }
 
 // UnmarshalJSON reads an object in either spelling.
@@ -220,7 +213,7 @@ func (r *RecurringAuthorization) UnmarshalJSON(b []byte) error {
 	if err := wire.Decode(b, &item); err != nil {
 		return err
 	}
-	*r = RecurringAuthorization(item.Authorization)
+	*r = RecurringAuthorization(item.plainAuthorization)
 	if r.ExpirationDate.IsZero() && !item.ExpiresAt.IsZero() {
 		r.ExpirationDate, r.renamed = item.ExpiresAt, true
 	}
@@ -232,9 +225,9 @@ func (r RecurringAuthorization) MarshalJSON() ([]byte, error) {
 	if masking.Logging() {
 		return masking.Show(plainAuthorization(r)).MarshalJSON()
 	}
-	item := authorizationItem{Authorization: plainAuthorization(r)}
+	item := authorizationItem{plainAuthorization: plainAuthorization(r)}
 	if r.renamed {
-		item.ExpiresAt, item.Authorization.ExpirationDate = r.ExpirationDate, Timestamp{}
+		item.ExpiresAt, item.ExpirationDate = r.ExpirationDate, Timestamp{}
 	}
 	return wire.Marshal(&item)
 }
@@ -242,22 +235,15 @@ func (r RecurringAuthorization) MarshalJSON() ([]byte, error) {
 // SubscriptionTransaction is a summary of one charge of a subscription; read
 // the full transaction with [TransactionsService.Get]. Amounts are in cents.
 type SubscriptionTransaction struct {
-	ID             string                     `json:"id"`
-	Status         TransactionStatus          `json:"status"`
-	Amount         int64                      `json:"amount"`
-	PaidAmount     int64                      `json:"paidAmount"`
-	RefundedAmount int64                      `json:"refundedAmount"`
-	Currency       Currency                   `json:"currency"`
-	ExternalRef    string                     `json:"externalRef"` // nullable
-	CreatedAt      Timestamp                  `json:"createdAt"`
-	PaidAt         Timestamp                  `json:"paidAt"` // nullable
-	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
-}
-
-// MarshalJSON writes s in the gateway's format.
-func (s SubscriptionTransaction) MarshalJSON() ([]byte, error) {
-	type plain SubscriptionTransaction
-	return wire.Marshal((*plain)(&s))
+	ID             string            `json:"id"`
+	Status         TransactionStatus `json:"status"`
+	Amount         int64             `json:"amount"`
+	PaidAmount     int64             `json:"paidAmount"`
+	RefundedAmount int64             `json:"refundedAmount"`
+	Currency       Currency          `json:"currency"`
+	ExternalRef    string            `json:"externalRef"` // nullable
+	CreatedAt      Timestamp         `json:"createdAt"`
+	PaidAt         Timestamp         `json:"paidAt"` // nullable
 }
 
 // SubscriptionParams is the body of POST /v2/subscriptions. Fields with their

@@ -158,33 +158,33 @@ func (id *BuyerID) UnmarshalJSON(b []byte) error {
 // that the gateway did not send are zero. Read the transaction with
 // [TransactionsService.Get] if you need them.
 type Transaction struct {
-	ID             string                     `json:"id"`
-	Amount         int64                      `json:"amount"` // as requested, or what is settled; see AmountIs and Charged
-	Currency       Currency                   `json:"currency"`
-	Method         Method                     `json:"method"`
-	Status         TransactionStatus          `json:"status"`
-	ExternalRef    string                     `json:"external_ref"` // nullable
-	Buyer          Buyer                      `json:"buyer"`
-	Fee            *Fee                       `json:"fee"`
-	Installments   int                        `json:"installments,omitzero"` // nullable
-	Informations   []Information              `json:"informations"`
-	BasePrice      int64                      `json:"base_price,omitzero"` // as requested; 0 if the gateway does not report it
-	PaidAmount     int64                      `json:"paid_amount"`         // 0 in the lists of live gateways
-	RefundedAmount int64                      `json:"refunded_amount"`     // 0 in the lists of live gateways
-	PaidAt         Timestamp                  `json:"paid_at"`             // nullable
-	Pix            *PixDetails                `json:"pix"`                 // nil unless Method is Pix
-	Voucher        *VoucherDetails            `json:"voucher"`             // nil unless Method is Voucher
-	Products       []ProductLine              `json:"products"`
-	Metadata       Metadata                   `json:"metadata"` // nullable
-	Traceable      bool                       `json:"traceable"`
-	IPAddress      string                     `json:"ip_address"` // nullable
-	Splits         []Split                    `json:"splits"`
-	NextAction     *NextAction                `json:"next_action"`             // set if a card needs 3-D Secure
-	Country        Country                    `json:"country,omitzero"`        // of the payment; only in lists
-	AttemptsCount  int                        `json:"attempts_count,omitzero"` // only in lists
-	CreatedAt      Timestamp                  `json:"created_at"`
-	UpdatedAt      Timestamp                  `json:"updated_at"`
-	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	ID             string            `json:"id"`
+	Amount         int64             `json:"amount"` // as requested, or what is settled; see AmountIs and Charged
+	Currency       Currency          `json:"currency"`
+	Method         Method            `json:"method"`
+	Status         TransactionStatus `json:"status"`
+	ExternalRef    string            `json:"external_ref"` // nullable
+	Buyer          Buyer             `json:"buyer"`
+	Fee            *Fee              `json:"fee"`
+	Installments   int               `json:"installments,omitzero"` // nullable
+	Informations   []Information     `json:"informations"`
+	BasePrice      int64             `json:"base_price,omitzero"` // as requested; 0 if the gateway does not report it
+	PaidAmount     int64             `json:"paid_amount"`         // 0 in the lists of live gateways
+	RefundedAmount int64             `json:"refunded_amount"`     // 0 in the lists of live gateways
+	PaidAt         Timestamp         `json:"paid_at"`             // nullable
+	Pix            *PixDetails       `json:"pix"`                 // nil unless Method is Pix
+	Voucher        *VoucherDetails   `json:"voucher"`             // nil unless Method is Voucher
+	Products       []ProductLine     `json:"products"`
+	Metadata       Metadata          `json:"metadata"` // nullable
+	Traceable      bool              `json:"traceable"`
+	IPAddress      string            `json:"ip_address"` // nullable
+	Splits         []Split           `json:"splits"`
+	NextAction     *NextAction       `json:"next_action"`             // set if a card needs 3-D Secure
+	Country        Country           `json:"country,omitzero"`        // of the payment; only in lists
+	AttemptsCount  int               `json:"attempts_count,omitzero"` // only in lists
+	CreatedAt      Timestamp         `json:"created_at"`
+	UpdatedAt      Timestamp         `json:"updated_at"`
+	Raw            json.RawMessage   `json:"-"` // the JSON as received, with what this version has no field for; not printed
 }
 
 // Settled reports whether the transaction is paid or captured now. It is false
@@ -213,14 +213,13 @@ func (t Transaction) MarshalJSON() ([]byte, error) {
 // Buyer is the buyer as the gateway stores it. All fields except ID, Name and
 // Email are nullable.
 type Buyer struct {
-	ID        string                     `json:"id"`
-	Name      string                     `json:"name"`
-	Email     string                     `json:"email"`
-	Phone     string                     `json:"phone"`
-	BirthDate string                     `json:"birth_date"`
-	Document  *Document                  `json:"document"`
-	Address   *Address                   `json:"address"`
-	Extra     map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Email     string    `json:"email"`
+	Phone     string    `json:"phone"`
+	BirthDate string    `json:"birth_date"`
+	Document  *Document `json:"document"`
+	Address   *Address  `json:"address"`
 }
 
 // MarshalJSON writes b in the gateway's format.
@@ -231,15 +230,8 @@ func (b Buyer) MarshalJSON() ([]byte, error) {
 
 // Fee is what the gateway charges for a transaction, in cents.
 type Fee struct {
-	NetAmount    int64                      `json:"net_amount"`
-	EstimatedFee int64                      `json:"estimated_fee"`
-	Extra        map[string]json.RawMessage `json:",embed"` // fields unknown to this version
-}
-
-// MarshalJSON writes f in the gateway's format.
-func (f Fee) MarshalJSON() ([]byte, error) {
-	type plain Fee
-	return wire.Marshal((*plain)(&f))
+	NetAmount    int64 `json:"net_amount"`
+	EstimatedFee int64 `json:"estimated_fee"`
 }
 
 // Information is a key and a value, such as the reason why a card was refused.
@@ -250,11 +242,10 @@ type Information struct {
 
 // PixDetails is what the buyer needs to pay by Pix, and the proof of payment.
 type PixDetails struct {
-	QRCode         string                     `json:"qr_code"` // the code to show as a QR code and as text to copy; null for a Pix Automatico
-	ExpirationDate Timestamp                  `json:"expiration_date"`
-	EndToEndID     string                     `json:"end_to_end_id"` // nullable, set when paid
-	ReceiptURL     string                     `json:"receipt_url"`   // nullable
-	Extra          map[string]json.RawMessage `json:",embed"`        // fields unknown to this version
+	QRCode         string    `json:"qr_code"` // the code to show as a QR code and as text to copy; null for a Pix Automatico
+	ExpirationDate Timestamp `json:"expiration_date"`
+	EndToEndID     string    `json:"end_to_end_id"` // nullable, set when paid
+	ReceiptURL     string    `json:"receipt_url"`   // nullable
 }
 
 // MarshalJSON writes p in the gateway's format.
@@ -266,13 +257,12 @@ func (p PixDetails) MarshalJSON() ([]byte, error) {
 // VoucherDetails is a local payment instruction. All fields are nullable; only
 // vouchers in BRL have a barcode.
 type VoucherDetails struct {
-	Barcode        string                     `json:"barcode"`
-	DigitableLine  string                     `json:"digitable_line"`
-	URL            string                     `json:"url"`
-	ExpirationDate Timestamp                  `json:"expiration_date"`
-	Instructions   string                     `json:"instructions"`
-	ReceiptURL     string                     `json:"receipt_url"`
-	Extra          map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	Barcode        string    `json:"barcode"`
+	DigitableLine  string    `json:"digitable_line"`
+	URL            string    `json:"url"`
+	ExpirationDate Timestamp `json:"expiration_date"`
+	Instructions   string    `json:"instructions"`
+	ReceiptURL     string    `json:"receipt_url"`
 }
 
 // MarshalJSON writes v in the gateway's format.
@@ -283,40 +273,25 @@ func (v VoucherDetails) MarshalJSON() ([]byte, error) {
 
 // ProductLine is a product in a response.
 type ProductLine struct {
-	Name     string                     `json:"name"`
-	Price    int64                      `json:"price"` // unit price in cents
-	Quantity int                        `json:"quantity"`
-	Extra    map[string]json.RawMessage `json:",embed"` // fields unknown to this version
-}
-
-// MarshalJSON writes p in the gateway's format.
-func (p ProductLine) MarshalJSON() ([]byte, error) {
-	type plain ProductLine
-	return wire.Marshal((*plain)(&p))
+	Name     string `json:"name"`
+	Price    int64  `json:"price"` // unit price in cents
+	Quantity int    `json:"quantity"`
 }
 
 // Split is a recipient's share of a transaction, in cents.
 type Split struct {
-	RecipientID         string                     `json:"recipient_id"`
-	Amount              int64                      `json:"amount"`
-	ChargeProcessingFee bool                       `json:"charge_processing_fee"`
-	Extra               map[string]json.RawMessage `json:",embed"` // fields unknown to this version
-}
-
-// MarshalJSON writes s in the gateway's format.
-func (s Split) MarshalJSON() ([]byte, error) {
-	type plain Split
-	return wire.Marshal((*plain)(&s))
+	RecipientID         string `json:"recipient_id"`
+	Amount              int64  `json:"amount"`
+	ChargeProcessingFee bool   `json:"charge_processing_fee"`
 }
 
 // NextAction is what the buyer must do before the card is charged. Pass
 // ClientSecret to the client-side payment element, which shows the challenge.
 type NextAction struct {
-	Type               string                     `json:"type"` // "three_ds_challenge"
-	ChallengeSessionID string                     `json:"challenge_session_id"`
-	ClientSecret       ClientSecret               `json:"client_secret"` // for the payer's browser
-	ExpiresAt          Timestamp                  `json:"expires_at"`
-	Extra              map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	Type               string       `json:"type"` // "three_ds_challenge"
+	ChallengeSessionID string       `json:"challenge_session_id"`
+	ClientSecret       ClientSecret `json:"client_secret"` // for the payer's browser
+	ExpiresAt          Timestamp    `json:"expires_at"`
 }
 
 // MarshalJSON writes a in the gateway's format, with the client secret.
@@ -361,17 +336,10 @@ func (p RefundParams) choice(op string) error {
 
 // Refund is the result of a refund. Amounts are in cents.
 type Refund struct {
-	Message          string                     `json:"message"`
-	AmountRefunded   int64                      `json:"amount_refunded"` // by this call
-	RemainingBalance int64                      `json:"remaining_balance"`
-	IsFullRefund     bool                       `json:"is_full_refund"`
-	Extra            map[string]json.RawMessage `json:",embed"` // fields unknown to this version
-}
-
-// MarshalJSON writes r in the gateway's format.
-func (r Refund) MarshalJSON() ([]byte, error) {
-	type plain Refund
-	return wire.Marshal((*plain)(&r))
+	Message          string `json:"message"`
+	AmountRefunded   int64  `json:"amount_refunded"` // by this call
+	RemainingBalance int64  `json:"remaining_balance"`
+	IsFullRefund     bool   `json:"is_full_refund"`
 }
 
 // DeliveryStatus is the delivery state of a transaction's goods.
@@ -403,18 +371,11 @@ func (p DeliveryParams) Validate() error { return validate(p, spec.Delivery) }
 
 // Delivery is the tracking of a transaction's goods as the gateway stores it.
 type Delivery struct {
-	Status     DeliveryStatus             `json:"status"`
-	Code       string                     `json:"code"`
-	URL        string                     `json:"url"`     // nullable
-	Company    string                     `json:"company"` // nullable
-	LastUpdate Timestamp                  `json:"last_update"`
-	Extra      map[string]json.RawMessage `json:",embed"` // fields unknown to this version
-}
-
-// MarshalJSON writes d in the gateway's format.
-func (d Delivery) MarshalJSON() ([]byte, error) {
-	type plain Delivery
-	return wire.Marshal((*plain)(&d))
+	Status     DeliveryStatus `json:"status"`
+	Code       string         `json:"code"`
+	URL        string         `json:"url"`     // nullable
+	Company    string         `json:"company"` // nullable
+	LastUpdate Timestamp      `json:"last_update"`
 }
 
 // SandboxStatusParams is the body of PUT /v2/transactions/{id}: the new state of a
@@ -425,6 +386,14 @@ type SandboxStatusParams struct {
 
 type sandboxResponse struct {
 	Transaction Transaction `json:"transaction"`
+}
+
+func (a *sandboxResponse) keep(raw json.RawMessage) {
+	var members struct {
+		Transaction json.RawMessage `json:"transaction"`
+	}
+	_ = wire.Decode(raw, &members) // it was decoded before
+	a.Transaction.Raw = members.Transaction
 }
 
 // TransactionsService manages payments: /v2/transactions.

@@ -48,9 +48,10 @@ type plainTransaction Transaction
 
 // listedItem is a list item on the wire, in either shape.
 type listedItem struct {
-	Transaction plainTransaction `json:",embed"`
-	Payment     *listedPayment   `json:"payment"`
-	Products    []listedProduct  `json:"products"` // replaces the one of Transaction
+	plainTransaction
+
+	Payment  *listedPayment  `json:"payment"`
+	Products []listedProduct `json:"products"` // replaces the one of Transaction
 }
 
 type listedPayment struct {
@@ -63,15 +64,11 @@ type listedPayment struct {
 	Installments int             `json:"installments"`
 	Fee          json.RawMessage `json:"fee"` // null, a number or a Fee
 	Pix          *listedPix      `json:"pix"`
-
-	Extra map[string]json.RawMessage `json:",embed"`
 }
 
 type listedPix struct {
 	QRCode   string `json:"qrcode"`
 	EndToEnd string `json:"endToEnd"`
-
-	Extra map[string]json.RawMessage `json:",embed"`
 }
 
 type listedProduct struct {
@@ -80,8 +77,6 @@ type listedProduct struct {
 	Price     int64  `json:"price"`
 	UnitPrice int64  `json:"unit_price"`
 	Quantity  int    `json:"quantity"`
-
-	Extra map[string]json.RawMessage `json:",embed"`
 }
 
 // UnmarshalJSON reads either shape.
@@ -90,13 +85,13 @@ func (t *listedTransaction) UnmarshalJSON(b []byte) error {
 	if err := wire.Decode(b, &item); err != nil {
 		return err
 	}
-	*t = listedTransaction(item.Transaction)
+	*t = listedTransaction(item.plainTransaction)
 	if item.Products != nil {
 		t.Products = make([]ProductLine, len(item.Products))
 	}
 	for i, p := range item.Products {
 		t.Products[i] = ProductLine{
-			Name: cmp.Or(p.Name, p.Title), Price: cmp.Or(p.Price, p.UnitPrice), Quantity: p.Quantity, Extra: p.Extra,
+			Name: cmp.Or(p.Name, p.Title), Price: cmp.Or(p.Price, p.UnitPrice), Quantity: p.Quantity,
 		}
 	}
 	if item.Payment != nil {
@@ -105,8 +100,7 @@ func (t *listedTransaction) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// flatten copies the fields that the item lacks from the payment. What a
-// Transaction has no field for is kept in Extra["payment"].
+// flatten copies the fields that the item lacks from the payment.
 func (t *listedTransaction) flatten(p *listedPayment) error {
 	t.Method = cmp.Or(t.Method, p.Method)
 	t.Currency = cmp.Or(t.Currency, p.Currency)
@@ -116,30 +110,12 @@ func (t *listedTransaction) flatten(p *listedPayment) error {
 	t.BasePrice = cmp.Or(t.BasePrice, p.BasePrice)
 	t.Installments = cmp.Or(t.Installments, p.Installments)
 	if t.Pix == nil && p.Pix != nil {
-		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd, Extra: p.Pix.Extra}
+		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd}
 	}
-	rest := p.Extra
-	if len(p.Fee) > 0 && string(p.Fee) != "null" {
-		isFee := p.Fee[0] == '{'
-		if t.Fee == nil && isFee {
-			isFee = wire.Decode(p.Fee, &t.Fee) == nil
-		}
-		if !isFee {
-			if rest == nil {
-				rest = map[string]json.RawMessage{}
-			}
-			rest["fee"] = p.Fee
-		}
+	if t.Fee == nil && len(p.Fee) > 0 && p.Fee[0] == '{' {
+		return wire.Decode(p.Fee, &t.Fee)
 	}
-	if len(rest) == 0 {
-		return nil
-	}
-	raw, err := wire.Encode(rest)
-	if t.Extra == nil {
-		t.Extra = map[string]json.RawMessage{}
-	}
-	t.Extra["payment"] = raw
-	return err
+	return nil
 }
 
 // transactions returns a page of list items, which may be nil, as transactions.

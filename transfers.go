@@ -113,20 +113,20 @@ func (p TransferCancelParams) Validate() error { return validate(p, spec.Transfe
 // gateways send as strings. Null strings decode to "", null timestamps to the
 // zero [Timestamp].
 type Transfer struct {
-	ID            string                     `json:"id"`
-	Amount        int64                      `json:"amount"` // the requested amount
-	Fee           int64                      `json:"fee"`    // what the gateway charges; webhooks also have net_amount, which is Amount minus Fee
-	Type          string                     `json:"type"`   // "pix"
-	PixKey        PixKey                     `json:"pix_key"`
-	PixKeyType    PixKeyType                 `json:"pix_key_type"`
-	Status        TransferStatus             `json:"status"`
-	Description   string                     `json:"description"`    // nullable
-	ExternalRef   string                     `json:"external_ref"`   // nullable
-	ProcessedAt   Timestamp                  `json:"processed_at"`   // nullable; when the bank accepted it
-	TransferredAt Timestamp                  `json:"transferred_at"` // nullable; when the receiver was paid
-	CreatedAt     Timestamp                  `json:"created_at"`
-	UpdatedAt     Timestamp                  `json:"updated_at"`
-	Extra         map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	ID            string          `json:"id"`
+	Amount        int64           `json:"amount"` // the requested amount
+	Fee           int64           `json:"fee"`    // what the gateway charges; webhooks also have net_amount, which is Amount minus Fee
+	Type          string          `json:"type"`   // "pix"
+	PixKey        PixKey          `json:"pix_key"`
+	PixKeyType    PixKeyType      `json:"pix_key_type"`
+	Status        TransferStatus  `json:"status"`
+	Description   string          `json:"description"`    // nullable
+	ExternalRef   string          `json:"external_ref"`   // nullable
+	ProcessedAt   Timestamp       `json:"processed_at"`   // nullable; when the bank accepted it
+	TransferredAt Timestamp       `json:"transferred_at"` // nullable; when the receiver was paid
+	CreatedAt     Timestamp       `json:"created_at"`
+	UpdatedAt     Timestamp       `json:"updated_at"`
+	Raw           json.RawMessage `json:"-"` // the JSON as received, with what this version has no field for; not printed
 }
 
 // MarshalJSON writes t in the gateway's format: every field that was received, null

@@ -168,7 +168,7 @@ func unixTime(s string) time.Time {
 type Currency string
 
 // The currencies of transactions. Subscriptions and checkout links also accept
-// the ones below.
+// others, such as "EUR": pass the code.
 const (
 	ARS Currency = "ARS"
 	BOB Currency = "BOB"
@@ -182,41 +182,6 @@ const (
 	PEN Currency = "PEN"
 	USD Currency = "USD"
 	UYU Currency = "UYU"
-)
-
-// The additional currencies of subscriptions and checkout links.
-const (
-	NIO Currency = "NIO"
-	PHP Currency = "PHP"
-	RUB Currency = "RUB"
-	INR Currency = "INR"
-	SAR Currency = "SAR"
-	AED Currency = "AED"
-	KWD Currency = "KWD"
-	QAR Currency = "QAR"
-	OMR Currency = "OMR"
-	KHR Currency = "KHR"
-	SGD Currency = "SGD"
-	IDR Currency = "IDR"
-	KRW Currency = "KRW"
-	THB Currency = "THB"
-	MYR Currency = "MYR"
-	HKD Currency = "HKD"
-	CNY Currency = "CNY"
-	EGP Currency = "EGP"
-	EUR Currency = "EUR"
-	GBP Currency = "GBP"
-	BHD Currency = "BHD"
-	MAD Currency = "MAD"
-	AUD Currency = "AUD"
-	CAD Currency = "CAD"
-	CHF Currency = "CHF"
-	NZD Currency = "NZD"
-	PLN Currency = "PLN"
-	KZT Currency = "KZT"
-	UZS Currency = "UZS"
-	JPY Currency = "JPY"
-	GLC Currency = "GLC"
 )
 
 // Country is an ISO 3166-1 code of a country that the gateway serves.
@@ -273,9 +238,8 @@ const (
 // Document identifies a person or a company. Type and Number are required. It
 // prints with the number masked.
 type Document struct {
-	Type   DocumentType               `json:"type"`
-	Number string                     `json:"number"`
-	Extra  map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	Type   DocumentType `json:"type"`
+	Number string       `json:"number"`
 }
 
 // MarshalJSON writes d in the gateway's format, or in a log of log/slog the result of
@@ -300,15 +264,14 @@ func (d Document) LogValue() slog.Value { return slog.StringValue(d.String()) }
 // Address is a postal address. Street and City are required; Country is BR
 // if omitted and is always present in responses.
 type Address struct {
-	Street       string                     `json:"street,omitzero"`
-	Number       string                     `json:"number,omitzero"`
-	Complement   string                     `json:"complement,omitzero"` // nullable
-	Neighborhood string                     `json:"neighborhood,omitzero"`
-	City         string                     `json:"city,omitzero"`
-	State        string                     `json:"state,omitzero"` // 2 or 3 letters or digits
-	ZipCode      string                     `json:"zipCode,omitzero"`
-	Country      Country                    `json:"country,omitzero"`
-	Extra        map[string]json.RawMessage `json:",embed"` // fields unknown to this version
+	Street       string  `json:"street,omitzero"`
+	Number       string  `json:"number,omitzero"`
+	Complement   string  `json:"complement,omitzero"` // nullable
+	Neighborhood string  `json:"neighborhood,omitzero"`
+	City         string  `json:"city,omitzero"`
+	State        string  `json:"state,omitzero"` // 2 or 3 letters or digits
+	ZipCode      string  `json:"zipCode,omitzero"`
+	Country      Country `json:"country,omitzero"`
 }
 
 // MarshalJSON writes a in the gateway's format.

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/url"
@@ -97,7 +98,23 @@ func (a *response[T]) UnmarshalJSON(b []byte) error {
 	if !slices.ContainsFunc(a.identifying, has) {
 		return wire.ErrNoData
 	}
-	return wire.Decode(b, &a.value)
+	if err := wire.Decode(b, &a.value); err != nil {
+		return err
+	}
+	keep(&a.value, b)
+	return nil
+}
+
+// keep sets the Raw of the results that have one.
+func keep(result any, raw []byte) {
+	switch r := result.(type) {
+	case *Integration:
+		r.Raw = bytes.Clone(raw)
+	case *PixPayment:
+		r.Raw = bytes.Clone(raw)
+	case *PaymentToken:
+		r.Raw = bytes.Clone(raw)
+	}
 }
 
 // tokenResponse is a token with or without an envelope, since the interface
@@ -106,12 +123,15 @@ type tokenResponse struct{ value *PaymentToken }
 
 // UnmarshalJSON reads both forms.
 func (a *tokenResponse) UnmarshalJSON(b []byte) error {
-	var err error
-	a.value, _, err = wire.DecodeEnvelope[PaymentToken](b)
-	if err == nil && a.value.Token == "" {
+	value, raw, _, err := wire.DecodeEnvelope[PaymentToken](bytes.Clone(b))
+	switch {
+	case err == nil && value.Token == "":
 		return wire.ErrNoData
-	}
-	if !errors.Is(err, wire.ErrNoData) {
+	case err == nil:
+		a.value = value
+		keep(a.value, raw)
+		return nil
+	case !errors.Is(err, wire.ErrNoData):
 		return err
 	}
 	bare := response[PaymentToken]{identifying: []string{"token"}}

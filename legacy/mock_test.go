@@ -29,7 +29,7 @@ func TestIntegrationInBothVariants(t *testing.T) {
 	both, err := v1.ConfigureIntegration(t.Context(), integrationParams())
 	require.NoError(t, err)
 	assert.Equal(t, &legacy.Integration{
-		ID: both.ID, WebhookURL: "https://shop.example/webhooks/all", PixWebhookURL: "https://shop.example/webhooks/pix", Status: "active",
+		ID: both.ID, WebhookURL: "https://shop.example/webhooks/all", PixWebhookURL: "https://shop.example/webhooks/pix", Status: "active", Raw: both.Raw,
 	}, both)
 	assert.NotEmpty(t, both.ID)
 

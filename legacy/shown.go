@@ -48,12 +48,6 @@ func (r SplitRule) MarshalJSON() ([]byte, error) {
 	return marshalParams((*plain)(&r))
 }
 
-// LogValue returns b with personal data masked.
-func (b Balance) LogValue() slog.Value { return masking.Value(b) }
-
-// Format writes b with personal data masked, for every verb.
-func (b Balance) Format(f fmt.State, _ rune) { masking.Format(f, b) }
-
 // LogValue returns i with personal data masked.
 func (i Integration) LogValue() slog.Value { return masking.Value(i) }
 

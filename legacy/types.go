@@ -23,16 +23,8 @@ func (p IntegrationParams) Validate() error { return validate(p, spec.LegacyInte
 
 // Balance is the response to GET /v1/account/balance.
 type Balance struct {
-	Balance  int64                         `json:"balance"` // cents; negative if more was paid out than was paid in
-	Currency gateway.Currency              `json:"currency"`
-	Extra    map[string]stdjson.RawMessage `json:",embed"` // fields unknown to this version
-}
-
-// MarshalJSON writes b in the gateway's format: every field that was received, null
-// for the empty ones.
-func (b Balance) MarshalJSON() ([]byte, error) {
-	type plain Balance
-	return wire.Marshal((*plain)(&b))
+	Balance  int64            `json:"balance"` // cents; negative if more was paid out than was paid in
+	Currency gateway.Currency `json:"currency"`
 }
 
 // PixPaymentParams is the body of POST /pix/v1/payment, without its type, which is
@@ -159,14 +151,14 @@ const (
 
 // PixPayment is the response to POST /pix/v1/payment.
 type PixPayment struct {
-	TransactionID  string                        `json:"transactionId"`
-	Status         PaymentStatus                 `json:"status"`
-	PixQRCode      string                        `json:"pixQrCode"` // a PNG image in base64
-	PixCode        string                        `json:"pixCode"`   // the code to copy and paste
-	GenerateTime   gateway.Timestamp             `json:"generateTime"`
-	ExpirationDate gateway.Timestamp             `json:"expirationDate"`
-	PaymentLink    string                        `json:"paymentLink"` // nullable
-	Extra          map[string]stdjson.RawMessage `json:",embed"`      // fields unknown to this version
+	TransactionID  string             `json:"transactionId"`
+	Status         PaymentStatus      `json:"status"`
+	PixQRCode      string             `json:"pixQrCode"` // a PNG image in base64
+	PixCode        string             `json:"pixCode"`   // the code to copy and paste
+	GenerateTime   gateway.Timestamp  `json:"generateTime"`
+	ExpirationDate gateway.Timestamp  `json:"expirationDate"`
+	PaymentLink    string             `json:"paymentLink"` // nullable
+	Raw            stdjson.RawMessage `json:"-"`           // the JSON as received, with what this version has no field for; not printed
 }
 
 // MarshalJSON writes p in the gateway's format: every field that was received, null
@@ -178,14 +170,14 @@ func (p PixPayment) MarshalJSON() ([]byte, error) {
 
 // PaymentToken is a card token of the retired tokenization. Existing tokens can
 // still be used. Since the interface document shows no response, fields with other
-// names are kept in Extra.
+// names are only in Raw.
 type PaymentToken struct {
-	Token    gateway.CardToken             `json:"token"`
-	Brand    string                        `json:"brand"`
-	Last4    string                        `json:"last4"`
-	ExpMonth int                           `json:"exp_month,omitzero"` // 1 to 12
-	ExpYear  int                           `json:"exp_year,omitzero"`  // four digits
-	Extra    map[string]stdjson.RawMessage `json:",embed"`             // fields unknown to this version
+	Token    gateway.CardToken  `json:"token"`
+	Brand    string             `json:"brand"`
+	Last4    string             `json:"last4"`
+	ExpMonth int                `json:"exp_month,omitzero"` // 1 to 12
+	ExpYear  int                `json:"exp_year,omitzero"`  // four digits
+	Raw      stdjson.RawMessage `json:"-"`                  // the JSON as received, with what this version has no field for; not printed
 }
 
 // MarshalJSON writes t in the gateway's format: every field that was received, null

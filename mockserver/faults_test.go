@@ -2,6 +2,7 @@ package mockserver_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -135,8 +136,15 @@ func TestAnUnknownStateIsReadAsItIs(t *testing.T) {
 	assert.False(t, read.Settled())
 	read, err = gw.Client().Transactions.Get(t.Context(), made.ID)
 	require.NoError(t, err)
-	assert.Contains(t, read.Extra, "mock_extra_field")
-	assert.Contains(t, read.Pix.Extra, "mock_extra_field")
+	var raw struct {
+		Extra any `json:"mock_extra_field"`
+		Pix   struct {
+			Extra any `json:"mock_extra_field"`
+		} `json:"pix"`
+	}
+	require.NoError(t, json.Unmarshal(read.Raw, &raw))
+	assert.NotNil(t, raw.Extra)
+	assert.NotNil(t, raw.Pix.Extra)
 }
 
 func TestStaleRead(t *testing.T) {

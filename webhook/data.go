@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"github.com/gateway-go/gateway"
@@ -31,7 +30,7 @@ func (e *TransactionEvent) State() gateway.TransactionStatus {
 }
 
 // TransactionData is the data of a transaction's event. Amounts are in cents;
-// absent members are zero.
+// absent members are zero, as are those of an unexpected type; [Event.Raw] has all.
 //
 // No event says how much was paid back: in the event of a partial refund, Amount
 // is still the amount of the charge. Read the transaction for its
@@ -51,10 +50,6 @@ type TransactionData struct {
 	Customer      gateway.Buyer // the name, e-mail address and phone number
 	Products      []gateway.ProductLine
 	Informations  []gateway.Information
-
-	// Extra holds members that this version does not know, or that have an
-	// unexpected type.
-	Extra map[string]json.RawMessage
 }
 
 // AmountIs reports whether cents is the amount of the transaction: whether it
@@ -102,13 +97,12 @@ func readTransactionData(o object) TransactionData {
 		PaidAt:        o.timestamp("paid_at", "paidAt"),
 	}
 	if c, ok := o.object("customer"); ok {
-		d.Customer = gateway.Buyer{Name: c.person("name"), Email: c.person("email"), Phone: c.person("phone"), Extra: c.rest()}
+		d.Customer = gateway.Buyer{Name: c.person("name"), Email: c.person("email"), Phone: c.person("phone")}
 	}
 	d.Products = listOf(o, "products", readEventProduct)
 	d.Informations = listOf(o, "informations", func(i object) gateway.Information {
 		return gateway.Information{Key: i.text("key"), Value: i.text("value")}
 	})
-	d.Extra = o.rest()
 	return d
 }
 
@@ -117,7 +111,6 @@ func readEventProduct(o object) gateway.ProductLine {
 		Name:     o.text("title", "name"),
 		Price:    o.amount("unit_price", "unitPrice", "price"),
 		Quantity: o.count("quantity"),
-		Extra:    o.rest(),
 	}
 }
 
@@ -168,9 +161,6 @@ type SubscriptionData struct {
 
 	// LatestTransaction is the last charge, or nil if there is none.
 	LatestTransaction *gateway.SubscriptionTransaction
-
-	// Extra is as in [TransactionData].
-	Extra map[string]json.RawMessage
 }
 
 // Subscription returns e as the event of a subscription. The errors are those
@@ -213,7 +203,6 @@ func readSubscriptionData(o object) SubscriptionData {
 	if c, ok := o.object("latest_transaction", "latestTransaction"); ok {
 		d.LatestTransaction = readChargeData(c)
 	}
-	d.Extra = o.rest()
 	return d
 }
 
@@ -228,7 +217,6 @@ func readChargeData(o object) *gateway.SubscriptionTransaction {
 		ExternalRef:    o.text("external_ref", "externalRef"),
 		CreatedAt:      o.timestamp("created_at", "createdAt"),
 		PaidAt:         o.timestamp("paid_at", "paidAt"),
-		Extra:          o.rest(),
 	}
 }
 
@@ -237,7 +225,7 @@ type TransferEvent struct {
 	*Event
 
 	// Data is the transfer as the event describes it: without the Pix key, and with
-	// the TransferredAt as its only time. Extra["net_amount"] is Amount minus Fee.
+	// the TransferredAt as its only time. The net_amount of the event is Amount minus Fee.
 	Data gateway.Transfer
 
 	// Confirmed is the transfer as the API returned it when the event was
@@ -275,11 +263,7 @@ func readTransferData(o object) gateway.Transfer {
 	if inner, ok := o.object("object"); ok {
 		o.to = inner.to
 	}
-	// net_amount stays in Extra, but must be a number of cents like the others.
-	if m := o.find("net_amount", "netAmount"); m != nil {
-		o.amount("net_amount", "netAmount")
-		m.taken = false
-	}
+	o.amount("net_amount", "netAmount") // has no field, but must be a number of cents like the others
 	return gateway.Transfer{
 		ID:            o.text("id"),
 		Status:        gateway.TransferStatus(o.text("status")),
@@ -288,7 +272,6 @@ func readTransferData(o object) gateway.Transfer {
 		Fee:           o.amount("fee"),
 		ExternalRef:   o.text("external_ref", "externalRef", "correlation_id", "correlationId"),
 		TransferredAt: o.timestamp("transferred_at", "transferredAt"),
-		Extra:         o.rest(),
 	}
 }
 
@@ -334,14 +317,12 @@ type reading struct {
 }
 
 type member struct {
-	name  string
-	node  int
-	taken bool
+	name string
+	node int
 }
 
-// object reads the members of a JSON object. Members that were not read, or
-// have an unexpected type, are kept in Extra, so an unusual payload does not
-// lose an event. A number that can't be read is an error: otherwise it would
+// object reads the members of a JSON object. A member of an unexpected type is
+// skipped, so an unusual payload does not lose an event. A number that can't be read is an error: otherwise it would
 // be booked as zero.
 //
 // Every method takes the names of one member in order of preference: the gateway
@@ -373,22 +354,7 @@ func (r *reading) open(node int) object {
 	return object{r, from, len(r.members)}
 }
 
-// rest returns the members that were not read, or nil if there are none.
-func (o object) rest() map[string]json.RawMessage {
-	var rest map[string]json.RawMessage
-	for _, m := range o.members[o.from:o.to] {
-		if m.taken {
-			continue
-		}
-		if rest == nil {
-			rest = make(map[string]json.RawMessage)
-		}
-		rest[m.name] = json.RawMessage(o.doc.Raw(m.node))
-	}
-	return rest
-}
-
-// find takes the member with the first of the names that exists; if it is
+// find returns the member with the first of the names that exists; if it is
 // duplicated, the last one. It returns nil if there is none, or if it is null.
 // The member is valid until the next open.
 func (o object) find(names ...string) *member {
@@ -396,7 +362,6 @@ func (o object) find(names ...string) *member {
 		var found *member
 		for i := o.from; i < o.to; i++ {
 			if m := &o.members[i]; m.name == name {
-				m.taken = true
 				found = m
 			}
 		}
@@ -412,7 +377,7 @@ func (o object) find(names ...string) *member {
 
 func (o object) text(names ...string) (s string) {
 	if m := o.find(names...); m != nil {
-		s, m.taken = o.doc.Scalar(m.node)
+		s, _ = o.doc.Scalar(m.node)
 	}
 	return s
 }
@@ -424,14 +389,14 @@ func (o object) amount(names ...string) int64 {
 }
 
 // extraAmount is amount for members that few gateways send: a value that is not a
-// number of cents stays in Extra.
+// number of cents counts as absent.
 func (o object) extraAmount(names ...string) (cents int64) {
 	m := o.find(names...)
 	if m == nil {
 		return 0
 	}
 	if digits, ok := o.doc.Scalar(m.node); ok {
-		cents, m.taken = jsonread.Integer(digits)
+		cents, _ = jsonread.Integer(digits)
 	}
 	return cents
 }
@@ -464,7 +429,6 @@ func (o object) flag(names ...string) bool {
 
 // require records that a member could not be read.
 func (o object) require(m *member, ok bool, rule string) {
-	m.taken = ok
 	if !ok && o.fault == nil {
 		o.fault = fmt.Errorf("webhook: %s %s", o.doc.Path(m.node), rule)
 	}
@@ -472,25 +436,24 @@ func (o object) require(m *member, ok bool, rule string) {
 
 func (o object) timestamp(names ...string) (t gateway.Timestamp) {
 	if m := o.find(names...); m != nil {
-		_, ok := o.doc.Scalar(m.node)
-		m.taken = ok && t.UnmarshalJSON([]byte(o.doc.Raw(m.node))) == nil && !t.IsZero()
+		if _, ok := o.doc.Scalar(m.node); ok {
+			_ = t.UnmarshalJSON([]byte(o.doc.Raw(m.node))) // never fails
+		}
 	}
 	return t
 }
 
 func (o object) metadata(names ...string) (md gateway.Metadata) {
 	if m := o.find(names...); m != nil {
-		m.taken = md.UnmarshalJSON([]byte(o.doc.Raw(m.node))) == nil
+		_ = md.UnmarshalJSON([]byte(o.doc.Raw(m.node))) // never fails
 	}
 	return md
 }
 
 // object opens a member that is an object.
 func (o object) object(names ...string) (inner object, ok bool) {
-	if m := o.find(names...); m != nil {
-		if m.taken = o.doc.Kind(m.node) == '{'; m.taken {
-			return o.open(m.node), true
-		}
+	if m := o.find(names...); m != nil && o.doc.Kind(m.node) == '{' {
+		return o.open(m.node), true
 	}
 	return object{}, false
 }
@@ -499,19 +462,18 @@ func (o object) object(names ...string) (inner object, ok bool) {
 // interface allows 100 products and 50 informations.
 const mostElements = 1000
 
-// listOf reads a list of objects. Any other list is kept in Extra unchanged.
+// listOf reads a list of objects. Any other list counts as absent.
 func listOf[T any](o object, name string, read func(object) T) (list []T) {
 	m := o.find(name)
 	if m == nil {
 		return nil
 	}
-	n := 0
-	m.taken = o.doc.Kind(m.node) == '['
+	n, objects := 0, o.doc.Kind(m.node) == '['
 	for i := range o.doc.Children(m.node) {
 		n++
-		m.taken = m.taken && n <= mostElements && o.doc.Kind(i) == '{'
+		objects = objects && n <= mostElements && o.doc.Kind(i) == '{'
 	}
-	if !m.taken || n == 0 {
+	if !objects || n == 0 {
 		return nil
 	}
 	list = make([]T, 0, n)

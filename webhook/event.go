@@ -3,7 +3,6 @@ package webhook
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -46,11 +45,9 @@ type Event struct {
 	confirmed *resource
 
 	// Raw is the body: the received bytes if the signature was valid, without a
-	// byte order mark, or the body rebuilt from the API's resource.
+	// byte order mark, or the body rebuilt from the API's resource. It has the
+	// members for which there is no field.
 	Raw []byte
-
-	// Extra holds all members except id, event, type, api_version and data.
-	Extra map[string]json.RawMessage
 }
 
 // maxName limits the length of ids and kinds, because stores index them. Real
@@ -121,7 +118,6 @@ type envelope struct {
 	outer  payload // of data
 	inner  payload // of the object inside data
 	nested bool    // data contains an object member
-	extra  map[string]json.RawMessage
 }
 
 // payload has the members of the data needed to route an event. Both spellings
@@ -134,18 +130,16 @@ type payload struct {
 
 // read reports false for a duplicate name.
 func (env *envelope) read() bool {
+	others := map[string]bool{}
 	for i := range env.doc.Children(0) {
 		name := env.doc.Name(i)
 		into := env.member(name)
 		switch {
 		case into == nil:
-			if _, twice := env.extra[name]; twice {
+			if others[name] {
 				return false
 			}
-			if env.extra == nil {
-				env.extra = make(map[string]json.RawMessage)
-			}
-			env.extra[strings.Clone(name)] = json.RawMessage(env.doc.Raw(i))
+			others[name] = true
 		case *into != 0:
 			return false
 		default:
@@ -235,7 +229,7 @@ func (env *envelope) parsed(body []byte) parsed {
 }
 
 func (env *envelope) event() *Event {
-	e := &Event{ID: env.firstOf(env.id), APIVersion: env.firstOf(env.version), Extra: env.extra}
+	e := &Event{ID: env.firstOf(env.id), APIVersion: env.firstOf(env.version)}
 	kind, inData := env.firstOf(env.kind), env.firstOf(env.outer.kind, env.outer.camelKind)
 	switch family := env.firstOf(env.family); {
 	case family != "":

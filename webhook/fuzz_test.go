@@ -83,8 +83,8 @@ func FuzzForgedBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		rx := newFuzzed(t, webhook.Config{API: client, ReadBack: webhook.ReadBack{PerSecond: 1e9}})
 		webhook.OnOther(rx, func(_ context.Context, e *webhook.Event) error {
-			said := fmt.Sprint(e.ResourceID, e.CorrelationID, e.Status, e.ConfirmedStatus, e.APIVersion, len(e.Extra))
-			if said != "tx_1order-1paidpaid0" && said != "po_1payout-1paidpaid0" || !strings.HasPrefix(e.ID, "fact-") {
+			said := fmt.Sprint(e.ResourceID, e.CorrelationID, e.Status, e.ConfirmedStatus, e.APIVersion)
+			if said != "tx_1order-1paidpaid" && said != "po_1payout-1paidpaid" || !strings.HasPrefix(e.ID, "fact-") {
 				t.Errorf("%q became %q %s", body, e.ID, said)
 			}
 			tx, txErr := e.Transaction()

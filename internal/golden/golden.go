@@ -160,11 +160,11 @@ func zero(v any) bool { return empty(v) || v == false || v == json.Number("0") }
 
 // Filled checks that every exported field of the struct v points to, and of the
 // structs in it, is set. After decoding a golden file, this shows that each field
-// has the right name. Extra and the fields named in except may be zero, in any
+// has the right name. Raw and the fields named in except may be zero, in any
 // struct.
 func Filled(tb TB, v any, except ...string) {
 	tb.Helper()
-	for _, path := range unset(reflect.ValueOf(v), "", append(except, "Extra")) {
+	for _, path := range unset(reflect.ValueOf(v), "", append(except, "Raw")) {
 		tb.Errorf("golden: %T%s is not set", v, path)
 	}
 }
@@ -199,6 +199,15 @@ func unsetFields(v reflect.Value, path string, except []string) []string {
 		}
 	}
 	return out
+}
+
+// Raw returns the field Raw of the result that v points to, and whether it has one.
+func Raw(v any) ([]byte, bool) {
+	f := reflect.ValueOf(v).Elem().FieldByName("Raw")
+	if !f.IsValid() {
+		return nil, false
+	}
+	return f.Bytes(), true
 }
 
 // Scramble returns the JSON object in raw with an unknown member "x_new" added to it

@@ -17,7 +17,7 @@ func Decode(body []byte, v any) bool { return decode(body, v, false) }
 
 // DecodeOwned is like [Decode], for a body that no one changes afterwards. The
 // strings decoded from a short body share its memory instead of being copied.
-func DecodeOwned(body []byte, v any) bool { return decode(body, v, len(body) <= shortBody) }
+func DecodeOwned(body []byte, v any) bool { return decode(body, v, len(body) <= ShortBody) }
 
 func decode(body []byte, v any, owned bool) bool {
 	d := documents.Get().(*Document) //nolint:forcetypeassert // the pool contains only Documents
@@ -51,9 +51,12 @@ type NodeDecoder interface{ DecodeNode(d *Document, i int) bool }
 // function was made for. It returns false if it gives up.
 type readFunc func(d *Document, i int, v reflect.Value) bool
 
+// ShortBody is the length up to which [DecodeOwned] shares the body's memory:
+// keeping one string alive keeps at most this much alive.
+const ShortBody = 2 << 10
+
 const (
-	shortBody  = 2 << 10 // keeping one string alive keeps at most this much alive,
-	chunkSize  = 1 << 10 // or this much if the strings are copied
+	chunkSize  = 1 << 10 // what a copied string keeps alive at most
 	longString = chunkSize / 4
 )
 

@@ -1,7 +1,6 @@
 package jsonread
 
 import (
-	stdjson "encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,7 +27,6 @@ var (
 	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
 	unmarshalerFrom = reflect.TypeFor[json.UnmarshalerFrom]()
 	ownReader       = reflect.TypeFor[NodeDecoder]()
-	rawMembers      = reflect.TypeFor[map[string]stdjson.RawMessage]()
 )
 
 func makePlan(t reflect.Type) readFunc {
@@ -67,7 +65,6 @@ func makePlan(t reflect.Type) readFunc {
 // structPlan says how to decode a struct.
 type structPlan struct {
 	fields []fieldPlan // in the order of the struct, which is that of the responses
-	extra  []int       // the index of the map for unknown members; nil if the struct has none
 }
 
 type fieldPlan struct {
@@ -98,9 +95,7 @@ func (p *structPlan) add(t reflect.Type, index []int) bool {
 		name, options, _ := strings.Cut(tag, ",")
 		switch {
 		case tag == "-", !f.IsExported() && !f.Anonymous:
-		case options == "embed" && f.Type == rawMembers:
-			p.extra = slices.Concat(index, f.Index)
-		case options == "embed", f.Anonymous && tag == "":
+		case f.Anonymous && tag == "":
 			embedded = append(embedded, f)
 		case options != "" && options != "omitzero" && options != "omitempty":
 			return false
@@ -133,7 +128,6 @@ func (p *structPlan) read(d *Document, i int, v reflect.Value) bool {
 		f := p.field(d.Name(m), next)
 		switch {
 		case f < 0:
-			p.keep(d, m, v)
 			continue
 		case !p.fields[f].read(d, m, v.FieldByIndex(p.fields[f].index)):
 			return false
@@ -157,16 +151,4 @@ func (p *structPlan) field(name string, next int) int {
 		}
 	}
 	return -1
-}
-
-// keep stores a member without a field in the extra map of the struct v.
-func (p *structPlan) keep(d *Document, i int, v reflect.Value) {
-	if p.extra == nil {
-		return
-	}
-	members, _ := v.FieldByIndex(p.extra).Addr().Interface().(*map[string]stdjson.RawMessage)
-	if *members == nil {
-		*members = map[string]stdjson.RawMessage{}
-	}
-	(*members)[strings.Clone(d.Name(i))] = slices.Clone(d.raw(i))
 }

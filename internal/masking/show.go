@@ -238,7 +238,7 @@ func appendStruct(b []byte, path []string, v reflect.Value, depth int) []byte {
 	first := true
 	for f := range v.Type().Fields() {
 		field := v.FieldByIndex(f.Index)
-		if !f.IsExported() || field.IsZero() {
+		if !f.IsExported() || field.IsZero() || isReceived(f) {
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -256,6 +256,12 @@ func appendStruct(b []byte, path []string, v reflect.Value, depth int) []byte {
 		b = appendShown(b, append(path, name), field, depth+1)
 	}
 	return append(b, '}')
+}
+
+// isReceived reports whether a field is the Raw of a result: it repeats the other
+// fields, and what it has beside them may be anything.
+func isReceived(f reflect.StructField) bool {
+	return f.Type == reflect.TypeFor[json.RawMessage]() && f.Tag.Get("json") == "-"
 }
 
 type mapKey struct {

@@ -122,7 +122,7 @@ func TestDescribeError(t *testing.T) {
 
 func TestInvalidUTF8DoesNotHideAPayment(t *testing.T) {
 	t.Parallel()
-	got, _, err := wire.DecodeEnvelope[gateway.Transaction]([]byte("{\"success\":true,\"data\":{\"id\":\"tx-1\",\"buyer\":{\"name\":\"Jo\xe3o\"},\"status\":\"paid\"}}"))
+	got, _, _, err := wire.DecodeEnvelope[gateway.Transaction]([]byte("{\"success\":true,\"data\":{\"id\":\"tx-1\",\"buyer\":{\"name\":\"Jo\xe3o\"},\"status\":\"paid\"}}"))
 	require.NoError(t, err)
 	assert.Equal(t, "tx-1", got.ID)
 	assert.Equal(t, "Jo�o", got.Buyer.Name)

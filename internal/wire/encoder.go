@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding"
-	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -58,9 +57,6 @@ type field struct {
 	omitZero bool
 }
 
-// noName is the name of an embedded struct or map.
-const noName = `"":`
-
 var module = strings.TrimSuffix(reflect.TypeFor[Encoder]().PkgPath(), "/internal/wire")
 
 func (e *Encoder) shape(t reflect.Type) *shape {
@@ -92,7 +88,7 @@ func (e *Encoder) shapeOf(t reflect.Type) *shape {
 			switch {
 			case name == "-":
 				continue
-			case option != "" && option != "omitzero" && option != "embed":
+			case name == "", option != "" && option != "omitzero":
 				return &shape{kind: reflect.Invalid}
 			}
 			s.fields = append(s.fields, field{e.shapeOf(f.Type), f.Index[0], `"` + name + `":`, option != ""})
@@ -139,8 +135,6 @@ func (e *Encoder) append(b []byte, v reflect.Value, s *shape) (_ []byte, err err
 			switch {
 			case f.omitZero && value.IsZero():
 				continue
-			case f.name == noName:
-				return b, errors.ErrUnsupported
 			case len(b) > start:
 				b = append(b, ',')
 			}

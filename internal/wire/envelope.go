@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 
@@ -12,9 +13,43 @@ import (
 
 // Envelope is the envelope of every v2 response.
 type Envelope[T any] struct {
-	Failed    failed `json:"success"`
-	RequestID string `json:"requestId"`
-	Data      *T     `json:"data"`
+	Failed    failed      `json:"success"`
+	RequestID string      `json:"requestId"`
+	Data      Resource[T] `json:"data"`
+}
+
+// Resource is a resource and its place in the body.
+type Resource[T any] struct {
+	Value *T // nil for null
+	place span
+}
+
+// Raw returns the JSON of the resource, which is a part of the body.
+func (r *Resource[T]) Raw(body []byte) []byte { return r.place.of(body) }
+
+// span is the place of a value in a body. White space and punctuation may precede
+// the value.
+type span struct{ from, to int }
+
+func (s span) of(body []byte) []byte { return bytes.TrimLeft(body[s.from:s.to:s.to], " \t\r\n:,") }
+
+// UnmarshalJSONFrom reads the resource.
+func (r *Resource[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) (err error) {
+	r.place, err = unmarshal(dec, &r.Value)
+	return err
+}
+
+// DecodeNode does the same for [jsonread.Decode].
+func (r *Resource[T]) DecodeNode(d *jsonread.Document, at int) bool {
+	r.place.from, r.place.to = d.Place(at)
+	return d.DecodeAt(at, &r.Value)
+}
+
+func unmarshal(dec *jsontext.Decoder, v any) (place span, err error) {
+	place.from = int(dec.InputOffset())
+	err = json.UnmarshalDecode(dec, v)
+	place.to = int(dec.InputOffset())
+	return place, err
 }
 
 // failed is true if "success" is false. If "success" is missing, null or not a
@@ -42,19 +77,20 @@ func Failed(body []byte) bool {
 // ErrNoData means that a response has no data.
 var ErrNoData = errors.New("the response has no data")
 
-// DecodeEnvelope reads a response with one resource. A missing "success" counts
-// as true. The body must not be changed afterwards.
-func DecodeEnvelope[T any](body []byte) (data *T, requestID string, err error) {
+// DecodeEnvelope reads a response with one resource, and returns it with its JSON,
+// which is a part of the body. A missing "success" counts as true. The body must not
+// be changed afterwards: strings of the resource may be parts of it.
+func DecodeEnvelope[T any](body []byte) (data *T, raw []byte, requestID string, err error) {
 	var e Envelope[T]
 	switch err := decode(body, &e, jsonread.DecodeOwned); {
 	case err != nil:
-		return nil, e.RequestID, err
+		return nil, nil, e.RequestID, err
 	case bool(e.Failed):
-		return nil, e.RequestID, ErrFailed
-	case e.Data == nil:
-		return nil, e.RequestID, ErrNoData
+		return nil, nil, e.RequestID, ErrFailed
+	case e.Data.Value == nil:
+		return nil, nil, e.RequestID, ErrNoData
 	}
-	return e.Data, e.RequestID, nil
+	return e.Data.Value, e.Data.Raw(body), e.RequestID, nil
 }
 
 // List is a page of a list in either shape: data is an object with the items
@@ -68,7 +104,13 @@ type List[T any] struct {
 	Page       int // of a list by page number, from 1
 	Limit      int // of a list by page number
 	RequestID  string
+
+	body []byte
+	data listData[T]
 }
+
+// Raw returns the JSON of item i, which is a part of the body.
+func (l *List[T]) Raw(i int) []byte { return l.data.Raw(l.body, i) }
 
 // ListEnvelope is the envelope of a page of a list, in either shape.
 type ListEnvelope[T any] struct {
@@ -93,14 +135,58 @@ type listMetadata struct {
 
 // listData is "data" in either shape.
 type listData[T any] struct {
-	present bool
-	Items   []T
+	items[T]
 	cursors
+
+	present bool
 }
 
 type listObject[T any] struct {
-	Data []T `json:"data"`
+	Data items[T] `json:"data"`
 	cursors
+}
+
+// items are the items of a list and their places in the body.
+type items[T any] struct {
+	Items  []T
+	places []span
+}
+
+// Raw returns the JSON of item i, which is a part of the body.
+func (l *items[T]) Raw(body []byte, i int) []byte { return l.places[i].of(body) }
+
+// UnmarshalJSONFrom reads an array.
+func (l *items[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != '[' {
+		return json.UnmarshalDecode(dec, &l.Items)
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	l.Items = []T{}
+	for dec.PeekKind() != ']' {
+		var item T
+		place, err := unmarshal(dec, &item)
+		if err != nil {
+			return err
+		}
+		l.Items, l.places = append(l.Items, item), append(l.places, place)
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// DecodeNode does the same for [jsonread.Decode].
+func (l *items[T]) DecodeNode(d *jsonread.Document, at int) bool {
+	if !d.DecodeAt(at, &l.Items) {
+		return false
+	}
+	l.places = make([]span, 0, len(l.Items))
+	for i := range d.Children(at) {
+		from, to := d.Place(i)
+		l.places = append(l.places, span{from, to})
+	}
+	return true
 }
 
 // UnmarshalJSONFrom reads the array or the object.
@@ -111,11 +197,11 @@ func (d *listData[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	case '{':
 		var o listObject[T]
 		err := json.UnmarshalDecode(dec, &o)
-		d.Items, d.cursors, d.present = o.Data, o.cursors, o.Data != nil
+		d.items, d.cursors, d.present = o.Data, o.cursors, o.Data.Items != nil
 		return err
 	default:
 		d.present = true
-		return json.UnmarshalDecode(dec, &d.Items)
+		return json.UnmarshalDecode(dec, &d.items)
 	}
 }
 
@@ -127,11 +213,11 @@ func (d *listData[T]) DecodeNode(r *jsonread.Document, at int) bool {
 	case '{':
 		var o listObject[T]
 		ok := r.DecodeAt(at, &o)
-		d.Items, d.cursors, d.present = o.Data, o.cursors, o.Data != nil
+		d.items, d.cursors, d.present = o.Data, o.cursors, o.Data.Items != nil
 		return ok
 	default:
 		d.present = true
-		return r.DecodeAt(at, &d.Items)
+		return r.DecodeAt(at, &d.items)
 	}
 }
 
@@ -155,5 +241,7 @@ func DecodeList[T any](body []byte) (*List[T], error) {
 		Page:       e.Metadata.Page,
 		Limit:      e.Metadata.Limit,
 		RequestID:  e.RequestID,
+		body:       body,
+		data:       e.Data,
 	}, nil
 }

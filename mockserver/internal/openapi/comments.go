@@ -140,7 +140,7 @@ func plain(s string) string { return strings.Join(strings.Fields(s), " ") }
 var (
 	goLink   = regexp.MustCompile(`\[[A-Za-z.]*\]`)
 	sentence = regexp.MustCompile(`[^.]+(\.\S[^.]*)*(\.|$)`)
-	aboutGo  = regexp.MustCompile(`\b(client|zero value|at its zero|package|this version|concurrent|[Pp]rint(s|ed|ing)?|Extra|no zero|(is|are) zero|came in|fills|nil|Reveal|decoded|with Get|Full)\b`)
+	aboutGo  = regexp.MustCompile(`\b(client|zero value|at its zero|package|this version|concurrent|Raw|[Pp]rint(s|ed|ing)?|no zero|(is|are) zero|came in|fills|nil|Reveal|decoded|with Get|Full)\b`)
 	bare1    = regexp.MustCompile(`^(Nullable|nullable|required|Required)\.?$`)
 	nullable = regexp.MustCompile(`^[Nn]ullable[,:] `) // the schema says so
 	goName   = regexp.MustCompile(`\b[A-Z][a-z]+(?:[A-Z][a-z]*|ID|URL)+\b`)

@@ -98,9 +98,6 @@ func (d *document) viewStruct(t, twin reflect.Type, name string) *schema {
 		name, out.Description = own.name, own.text
 	}
 	for f := range t.Fields() {
-		if f.Name == "Extra" {
-			continue
-		}
 		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if member == "-" || f.Tag.Get("dialect") == "live" && !d.live {
 			continue
