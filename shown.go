@@ -194,6 +194,12 @@ func (p SubscriptionListParams) MarshalJSON() ([]byte, error) {
 	return marshalQuery((*plain)(&p))
 }
 
+// LogValue returns d with personal data masked.
+func (d Delivery) LogValue() slog.Value { return masking.Value(d) }
+
+// Format writes d with personal data masked, for every verb.
+func (d Delivery) Format(f fmt.State, _ rune) { masking.Format(f, d) }
+
 // LogValue returns p with personal data masked.
 func (p Page[T]) LogValue() slog.Value { return masking.Value(p) }
 

@@ -205,6 +205,12 @@ func (s *shopStorm) post(path string, form url.Values) (status int) {
 		}
 		time.Sleep(time.Duration(20+rand.IntN(30)) * time.Millisecond)
 	}
+	if s.spec.Defect != "" { // a finding, like that in until
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stuck = append(s.stuck, path)
+		return status
+	}
 	s.Errorf("%s %v: no process accepts it, the last status was %d", path, form, status)
 	return status
 }
