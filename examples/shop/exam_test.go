@@ -42,8 +42,9 @@ func TestTheShopPassesTheExam(t *testing.T) {
 func serve(t *testing.T, opts ...mockserver.Option) outside.Config {
 	t.Helper()
 	const key, secret = "sk_test_exam", "whsec_exam"
-	port, err := outside.FreePort(t.Context())
+	port, release, err := outside.ReservePort(t.Context())
 	require.NoError(t, err)
+	t.Cleanup(release)
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	client, err := gateway.New("http://"+addr, gateway.BearerToken(key), gateway.WithBackoff(10*time.Millisecond, 100*time.Millisecond))
 	require.NoError(t, err)

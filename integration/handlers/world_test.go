@@ -79,8 +79,9 @@ type handler struct {
 // start starts an app until the test ends. The old secret is accepted until the time.
 func (a app) start(t *testing.T, command []string, path string, until time.Time) *handler {
 	t.Helper()
-	listen, err := outside.FreePort(t.Context())
+	listen, release, err := outside.ReservePort(t.Context())
 	require.NoError(t, err)
+	t.Cleanup(release)
 	number := strconv.Itoa(listen)
 	h := &handler{T: t, url: "http://127.0.0.1:" + number + path, output: &output{}}
 	program, folder := a.program(t)

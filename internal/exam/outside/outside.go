@@ -184,10 +184,11 @@ func Run(ctx context.Context, cfg Config) (*exam.Result, error) {
 	s := &stage{cfg: cfg, ctx: ctx, client: newClient(), quiet: gw.Wait}
 	s.output.to = cfg.Output
 	defer s.client.CloseIdleConnections()
-	port, err := s.address()
+	port, release, err := s.address()
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	if cfg.Key == "" {
 		cfg.Key = "sk_test_exam_" + random()
 	}
@@ -331,33 +332,41 @@ func newClient() *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// address chooses the program's address.
-func (s *stage) address() (port int, err error) {
+// address chooses the program's address, which nobody else takes until release.
+func (s *stage) address() (port int, release func(), err error) {
 	if s.cfg.URL != "" {
 		s.base = strings.TrimRight(s.cfg.URL, "/")
-		return 0, nil
+		return 0, func() {}, nil
 	}
-	if port, err = FreePort(s.ctx); err != nil {
-		return 0, err
+	if port, release, err = ReservePort(s.ctx); err != nil {
+		return 0, nil, err
 	}
 	s.base = "http://127.0.0.1:" + strconv.Itoa(port)
-	return port, nil
+	return port, release, nil
 }
 
-// FreePort returns a port on which nothing listens. It is below those that systems
+// ReservePort returns a port on which nothing listens. It is below those that systems
 // give to connections, and to listeners that ask for any: they can't take it while the
-// program is down.
-func FreePort(ctx context.Context) (port int, err error) {
+// program is down. Neither can another exam until release: the same port for UDP, which
+// the program does not use, is the sign that it is taken.
+func ReservePort(ctx context.Context) (port int, release func(), err error) {
 	const lowest, ports, tries = 20_000, 10_000, 100
 	var lc net.ListenConfig
 	for range tries {
 		port = lowest + mathrand.IntN(ports) //nolint:gosec // not secret
-		var l net.Listener
-		if l, err = lc.Listen(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-			return port, l.Close()
+		addr := "127.0.0.1:" + strconv.Itoa(port)
+		var sign net.PacketConn
+		if sign, err = lc.ListenPacket(ctx, "udp", addr); err != nil {
+			continue
 		}
+		var l net.Listener
+		if l, err = lc.Listen(ctx, "tcp", addr); err != nil {
+			_ = sign.Close()
+			continue
+		}
+		return port, func() { _ = sign.Close() }, l.Close()
 	}
-	return 0, fmt.Errorf("no free port: %w", err)
+	return 0, nil, fmt.Errorf("no free port: %w", err)
 }
 
 // listen serves the front.
