@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -29,8 +28,7 @@ func Start(t *testing.T, settings ...string) *Server {
 	if os.Getenv("DATABASE_URL") == "" {
 		t.Skip("DATABASE_URL is not set: run the test with integration/with-postgres")
 	}
-	_, file, _, _ := runtime.Caller(0)
-	script := filepath.Join(filepath.Dir(file), "..", "..", "integration", "with-postgres")
+	script := script(t)
 	// The server lives until cat has read its standard input.
 	cmd := exec.CommandContext(t.Context(), script, "sh", "-c", `echo "$DATABASE_URL"; echo "$POSTGRES_CRASH"; exec cat`)
 	cmd.Env = append(os.Environ(), "POSTGRES_SETTINGS="+strings.Join(settings, "\n"))
@@ -50,6 +48,21 @@ func Start(t *testing.T, settings ...string) *Server {
 	url := lines.Text()
 	require.True(t, lines.Scan(), "the script that crashes the server")
 	return &Server{URL: url, crash: lines.Text()}
+}
+
+// script is with-postgres in the repository that has the current folder.
+func script(t *testing.T) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	require.NoError(t, err)
+	for {
+		file := filepath.Join(folder, "integration", "with-postgres")
+		if _, err := os.Stat(file); err == nil {
+			return file
+		}
+		require.NotEqual(t, filepath.Dir(folder), folder, "integration/with-postgres is not in a folder above")
+		folder = filepath.Dir(folder)
+	}
 }
 
 // Crash ends the server at once and starts it again: commits whose log records
