@@ -200,6 +200,12 @@ func (d Delivery) LogValue() slog.Value { return masking.Value(d) }
 // Format writes d with personal data masked, for every verb.
 func (d Delivery) Format(f fmt.State, _ rune) { masking.Format(f, d) }
 
+// LogValue returns r with personal data masked.
+func (r Refund) LogValue() slog.Value { return masking.Value(r) }
+
+// Format writes r with personal data masked, for every verb.
+func (r Refund) Format(f fmt.State, _ rune) { masking.Format(f, r) }
+
 // LogValue returns p with personal data masked.
 func (p Page[T]) LogValue() slog.Value { return masking.Value(p) }
 

@@ -342,6 +342,12 @@ type Refund struct {
 	IsFullRefund     bool   `json:"is_full_refund"`
 }
 
+// MarshalJSON writes r in the gateway's format.
+func (r Refund) MarshalJSON() ([]byte, error) {
+	type plain Refund
+	return wire.Marshal((*plain)(&r))
+}
+
 // DeliveryStatus is the delivery state of a transaction's goods.
 type DeliveryStatus string
 
@@ -376,6 +382,12 @@ type Delivery struct {
 	URL        string         `json:"url"`     // nullable
 	Company    string         `json:"company"` // nullable
 	LastUpdate Timestamp      `json:"last_update"`
+}
+
+// MarshalJSON writes d in the gateway's format.
+func (d Delivery) MarshalJSON() ([]byte, error) {
+	type plain Delivery
+	return wire.Marshal((*plain)(&d))
 }
 
 // SandboxStatusParams is the body of PUT /v2/transactions/{id}: the new state of a

@@ -322,8 +322,8 @@ type member struct {
 }
 
 // object reads the members of a JSON object. A member of an unexpected type is
-// skipped, so an unusual payload does not lose an event. A number that can't be read is an error: otherwise it would
-// be booked as zero.
+// skipped, so an unusual payload does not lose an event. A number that can't be
+// read is an error: otherwise it would be booked as zero.
 //
 // Every method takes the names of one member in order of preference: the gateway
 // writes some in snake_case and in camelCase. Of duplicate members the last

@@ -332,7 +332,7 @@ func newClient() *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// address chooses the program's address, which nobody else takes until release.
+// address chooses the program's address, which no other exam takes until release.
 func (s *stage) address() (port int, release func(), err error) {
 	if s.cfg.URL != "" {
 		s.base = strings.TrimRight(s.cfg.URL, "/")
