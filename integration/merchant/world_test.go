@@ -283,10 +283,12 @@ func (w *world) charge(p merchant.ChargeParams) *merchant.Charge {
 	return c
 }
 
-// eventually waits until a condition holds.
+// eventually waits until a condition holds, for longer than an operation's lease of two
+// minutes: on a busy machine, a serializable transaction may conflict until it is given up,
+// and is repeated when the lease has ended.
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if holds() {
 			return
 		}
