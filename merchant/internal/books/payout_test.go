@@ -143,6 +143,30 @@ func TestAPayoutThatEndsTwiceIsReportedTwice(t *testing.T) {
 	}, p.log)
 }
 
+// The check of a month adds up what transfers took: what a payout books, or why it can't be
+// said.
+func TestWhatATransferHasTaken(t *testing.T) {
+	t.Parallel()
+	for status := range spec.LiveTransferStatuses.All() {
+		tx := transfer(gateway.TransferStatus(status), 1)
+		p := newPayout()
+		p.read(tx, 1)
+		out, wrong := books.PaidOut(tx)
+		assert.Empty(t, wrong, status)
+		assert.Equal(t, p.order.PaidOut, out, status)
+	}
+	for wrong, tx := range map[string]gateway.Transfer{
+		"unknown status brand_new":      {Status: "brand_new", Amount: 2000},
+		"0 is no amount":                {Status: "paid"},
+		"-5 is no amount":               {Status: "error", Amount: -5},
+		"9007199254740992 is no amount": {Status: "paid", Amount: spec.MaxSafeAmount + 1},
+	} {
+		out, got := books.PaidOut(&tx)
+		assert.Equal(t, wrong, got)
+		assert.Zero(t, out)
+	}
+}
+
 func TestTransfersThatCannotBeTrueChangeNothing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

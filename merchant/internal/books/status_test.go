@@ -116,3 +116,14 @@ func TestAReadingBehindTheEventOfATransfer(t *testing.T) {
 	assert.False(t, books.TransferBehind(gateway.TransferPending, "new"))
 	assert.False(t, books.TransferBehind("new", gateway.TransferPaid))
 }
+
+func TestAReadingBehindTheEventOfATransaction(t *testing.T) {
+	t.Parallel()
+	assert.True(t, books.Behind(gateway.TransactionPending, gateway.TransactionPaid))
+	assert.True(t, books.Behind(gateway.TransactionExpired, gateway.TransactionPaid), "an expired voucher that was paid")
+	assert.True(t, books.Behind(gateway.TransactionPaid, gateway.TransactionRefunded))
+	assert.False(t, books.Behind(gateway.TransactionPaid, gateway.TransactionPending))
+	assert.False(t, books.Behind(gateway.TransactionPaid, gateway.TransactionPaid))
+	assert.False(t, books.Behind(gateway.TransactionPending, "new"))
+	assert.False(t, books.Behind("new", gateway.TransactionPaid))
+}
