@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/pix"
 )
@@ -642,6 +643,13 @@ func TestSubscriptionCreateChecks(t *testing.T) {
 		engine.ExistingForSubscription{Customer: customer})
 	w.do(c, refusal)
 	first := c.Subscriptions[0]
+
+	live := w.env
+	live.Dialect = spec.DocumentDialect.With(spec.RepeatedSubscription)
+	other := request(func(in *engine.NewSubscription) { in.BodyHash = "other" })
+	c, refusal = engine.CreateSubscription(live, other, engine.ExistingForSubscription{Key: first})
+	assert.Nil(t, refusal, "S22 other body, live: the first subscription is returned")
+	assert.Empty(t, c)
 
 	tests := []struct {
 		name     string
