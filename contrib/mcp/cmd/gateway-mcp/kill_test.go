@@ -23,7 +23,7 @@ const childURL, childFolder = "GATEWAY_MCP_TEST_URL", "GATEWAY_MCP_TEST_FOLDER"
 func TestServerProcess(t *testing.T) { //nolint:paralleltest // it never returns in the process that needs it
 	url, folder := os.Getenv(childURL), os.Getenv(childFolder)
 	if url == "" {
-		t.Skip("only for TestKilledServersPayOnce")
+		t.Skip("this is the process that TestKilledServersPayOnce starts and kills")
 	}
 	os.Exit(run(context.Background(), []string{
 		"money", "-url", url, "-key-file", filepath.Join(folder, "key"), "-journal", filepath.Join(folder, "journal"),
