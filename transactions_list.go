@@ -95,13 +95,14 @@ func (t *listedTransaction) UnmarshalJSON(b []byte) error {
 		}
 	}
 	if item.Payment != nil {
-		return t.flatten(item.Payment)
+		t.flatten(item.Payment)
 	}
 	return nil
 }
 
-// flatten copies the fields that the item lacks from the payment.
-func (t *listedTransaction) flatten(p *listedPayment) error {
+// flatten copies the fields that the item lacks from the payment. A fee that can't be read
+// must not hide the other transactions of the list.
+func (t *listedTransaction) flatten(p *listedPayment) {
 	t.Method = cmp.Or(t.Method, p.Method)
 	t.Currency = cmp.Or(t.Currency, p.Currency)
 	t.Country = cmp.Or(t.Country, p.Country)
@@ -113,9 +114,11 @@ func (t *listedTransaction) flatten(p *listedPayment) error {
 		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd}
 	}
 	if t.Fee == nil && len(p.Fee) > 0 && p.Fee[0] == '{' {
-		return wire.Decode(p.Fee, &t.Fee)
+		var fee Fee
+		if wire.Decode(p.Fee, &fee) == nil {
+			t.Fee = &fee
+		}
 	}
-	return nil
 }
 
 // transactions returns a page of list items, which may be nil, as transactions.

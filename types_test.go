@@ -260,6 +260,10 @@ func TestListItemsEncodeLikeTransactions(t *testing.T) {
 	tx = listed(t, `{"id":"tx-1","payment":{"fee":12}}`)
 	assert.Nil(t, tx.Fee)
 	assert.Contains(t, string(tx.Raw), `{"fee":12}`, "a fee that is no object is only in Raw")
+
+	tx = listed(t, `{"id":"tx-1","payment":{"fee":{"net_amount":"much"}}}`)
+	assert.Equal(t, "tx-1", tx.ID, "an odd fee does not hide a transaction")
+	assert.Nil(t, tx.Fee)
 }
 
 // listed returns the only item of a list.
