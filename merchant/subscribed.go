@@ -73,11 +73,18 @@ func (s *subscription) show(sub *gateway.Subscription) {
 	}
 }
 
+// canceling reports whether the outcome of a cancellation is not known yet. A webhook can
+// tell it before the response to the request is stored.
+func (s *subscription) canceling() bool {
+	status := s.Books.Status
+	return s.Canceling && status != gateway.SubscriptionCancelScheduled && !status.Final()
+}
+
 // shown returns the subscription as the merchant gets it.
 func (s *subscription) shown(o *Order) *Subscription {
 	b := &s.Books
 	shown := &Subscription{
-		ID: b.ID, Account: s.account.Name, CustomerID: s.CustomerID, SubscriptionID: b.SubscriptionID, State: b.State, Canceling: s.Canceling,
+		ID: b.ID, Account: s.account.Name, CustomerID: s.CustomerID, SubscriptionID: b.SubscriptionID, State: b.State, Canceling: s.canceling(),
 		Amount: s.Amount, Currency: s.Currency, PaidUntil: b.PaidUntil, FailedAttempts: b.FailedAttempts, Reason: b.Reason,
 		Charges: o.Charges, Order: *o, AuthorizationCode: s.AuthorizationCode, CreatedAt: s.created,
 	}

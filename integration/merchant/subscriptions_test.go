@@ -580,6 +580,23 @@ func TestARejectedCancellationIsAProblem(t *testing.T) {
 	}, mockserver.WithDialect(mockserver.Live))
 }
 
+// No response to the request arrives, but the gateway shows what became of it.
+func TestACancellationIsKnownBeforeItsResponse(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.members().open()
+		w.subscribe(w.member("L1", "pgct_ok_1"))
+		require.NoError(w, w.gw.Faults.Add(mockserver.LoseResponse().On("subscriptions.cancel").Times(100)))
+		s, err := w.m.CancelSubscription(w.Context(), "L1", "")
+		require.NoError(w, err)
+		assert.Equal(w, merchant.State("cancel_scheduled"), s.State)
+		assert.False(w, s.Canceling)
+		w.start()
+		w.reaches("L1", "started started 2990")
+		w.settles("L1")
+	})
+}
+
 func TestTheChargeOfASubscriptionIsRefunded(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
