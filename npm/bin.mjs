@@ -14,12 +14,12 @@ try {
 } catch (error) {
   fail(error);
 }
-const child = spawn(path, process.argv.slice(2), { stdio: "inherit" });
-child.on("error", fail);
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) { // before there is a gateway to leave behind
   // On Windows kill ends the gateway at once; Ctrl-C reaches it without help.
   process.on(signal, () => process.platform === "win32" || child.kill(signal));
 }
+const child = spawn(path, process.argv.slice(2), { stdio: "inherit" });
+child.on("error", fail);
 child.on("exit", (code, signal) => {
   if (signal) {
     process.removeAllListeners(signal);

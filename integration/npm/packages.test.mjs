@@ -88,9 +88,23 @@ test("the gateway ends with its program, even if that is killed", limit, async (
   await gone(stdout.trim());
 });
 
+// A machine so busy that the gateway is ready before its launcher does anything more.
+const busy = `import child_process from "node:child_process";
+import { syncBuiltinESMExports } from "node:module";
+const spawn = child_process.spawn;
+child_process.spawn = (...args) => {
+  const child = spawn(...args);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+  return child;
+};
+syncBuiltinESMExports();`;
+
 for (const signal of ["SIGTERM", "SIGINT"]) {
-  test(`${signal} to the command stops the gateway`, limit, async () => {
-    const command = spawn(join(folder, "node_modules/.bin/mockgateway"), ["-addr", "127.0.0.1:0", "-log", "json"], { stdio: ["ignore", "pipe", "ignore"] });
+  test(`${signal} to the command stops the gateway`, limit, async (t) => {
+    const command = spawn(join(folder, "node_modules/.bin/mockgateway"), ["-addr", "127.0.0.1:0", "-log", "json", "-stop-with-stdin"], {
+      stdio: ["pipe", "pipe", "ignore"], env: { ...process.env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(busy)}` },
+    });
+    t.after(() => command.stdin.destroy()); // a gateway that is left behind ends
     const ended = once(command, "exit");
     const [line] = await once(createInterface(command.stdout), "line");
     command.kill(signal);
