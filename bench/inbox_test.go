@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/sqlstore"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 // The inbox benchmarks measure events per second. PostgreSQL flushes every commit to

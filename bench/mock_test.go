@@ -13,9 +13,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkMockCreate creates transactions with the client of a mock in this process.

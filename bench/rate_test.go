@@ -13,10 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
-	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkInboxRate delivers b.N events at a fixed rate to a receiver with the

@@ -17,14 +17,15 @@ import (
 
 	paddle "github.com/PaddleHQ/paddle-go-sdk/v4"
 	"github.com/PaddleHQ/paddle-go-sdk/v4/pkg/paddlenotification"
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/google/go-github/v84/github"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/stripe/stripe-go/v85"
 	stripewebhook "github.com/stripe/stripe-go/v85/webhook"
 	svix "github.com/svix/svix-webhooks/go"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // receiver verifies and reads a delivery: event reads what routing needs and

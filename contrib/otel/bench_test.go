@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -18,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/gateway-go/gateway"
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
 )
 

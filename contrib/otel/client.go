@@ -11,12 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gateway-go/gateway"
 )
 
 // Client attributes that the conventions do not define.

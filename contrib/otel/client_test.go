@@ -7,12 +7,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // Values that must never reach a telemetry backend.

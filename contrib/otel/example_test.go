@@ -6,11 +6,10 @@ import (
 	"net/http"
 
 	"github.com/gateway-go/gateway"
+	otelgateway "github.com/gateway-go/gateway/contrib/otel"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
-
-	otelgateway "github.com/gateway-go/gateway/contrib/otel"
 )
 
 // A service that takes payments and receives webhooks.

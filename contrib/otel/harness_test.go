@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -22,7 +20,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/gateway-go/gateway"
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // backend stores what a merchant's telemetry backend would receive.

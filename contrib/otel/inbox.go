@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/gateway-go/gateway/webhook"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/gateway-go/gateway/webhook"
 )
 
 const stateKey = attribute.Key("gateway.webhook.state")

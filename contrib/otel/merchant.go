@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/gateway-go/gateway/merchant"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/gateway-go/gateway/merchant"
 )
 
 const callbackStateKey = attribute.Key("gateway.merchant.callback.state") // "waiting" or "failing"

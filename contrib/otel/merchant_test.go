@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
+	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 var _ otelgateway.Merchant = (*merchant.Merchant)(nil)

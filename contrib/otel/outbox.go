@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/operations"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/operations"
 )
 
 // Outbox attributes that the conventions do not define.

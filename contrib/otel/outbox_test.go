@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/gateway-go/gateway"
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
+	"github.com/gateway-go/gateway/operations"
 )
 
 var _ otelgateway.Outbox = (*operations.Outbox[*sql.Tx])(nil)

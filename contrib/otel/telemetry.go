@@ -18,14 +18,15 @@ package otelgateway
 import (
 	"errors"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/webhook"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/semconv/v1.43.0/httpconv"
 	"go.opentelemetry.io/otel/semconv/v1.43.0/messagingconv"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // ScopeName is the name of the instrumentation scope of all spans and metrics.

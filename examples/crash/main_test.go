@@ -5,9 +5,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gateway-go/gateway/examples/internal/demo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/examples/internal/demo"
 )
 
 // TestMain runs the shop when the test starts its own binary as one.

@@ -8,10 +8,11 @@ import (
 	"net/http"
 	"time"
 
+	_ "modernc.org/sqlite" // the driver
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/webhook"
-	_ "modernc.org/sqlite" // the driver
 )
 
 const schema = `CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, shipped INTEGER NOT NULL DEFAULT 0, credited INTEGER NOT NULL DEFAULT 0)`

@@ -3,8 +3,9 @@ package frameworks
 import (
 	"net/http"
 
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/go-chi/chi/v5"
+
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Chi mounts the receiver in a chi router.

@@ -3,8 +3,9 @@ package frameworks
 import (
 	"net/http"
 
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/labstack/echo/v5"
+
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Echo mounts the receiver in an echo instance. Don't use the Decompress

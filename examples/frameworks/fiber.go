@@ -3,8 +3,9 @@ package frameworks
 import (
 	"bytes"
 
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/gofiber/fiber/v3"
+
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Fiber mounts the receiver in a fiber app, which does not use net/http: the

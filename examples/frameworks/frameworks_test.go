@@ -14,13 +14,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	"github.com/gofiber/fiber/v3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/examples/frameworks"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 // mounts returns, for each framework, a function that mounts the receiver in it

@@ -3,8 +3,9 @@ package frameworks
 import (
 	"net/http"
 
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/gin-gonic/gin"
+
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Gin mounts the receiver in a gin engine. Middleware that calls

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/gateway-go/gateway/webhook"
 )
 

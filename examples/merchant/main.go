@@ -19,9 +19,10 @@ import (
 	"syscall"
 	"time"
 
+	_ "modernc.org/sqlite" // the driver
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant"
-	_ "modernc.org/sqlite" // the driver
 )
 
 func main() {

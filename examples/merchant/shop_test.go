@@ -5,9 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gateway-go/gateway/merchant"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/merchant"
 )
 
 // A dispute that is won ships an order that was paid in full, once, and never one that was

@@ -16,9 +16,10 @@ import (
 	"syscall"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 )
 
 func main() {

@@ -17,11 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 const adminToken = "operator-of-this-test"

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/makiuchi-d/gozxing"
 	"github.com/makiuchi-d/gozxing/oned"
 	"github.com/makiuchi-d/gozxing/qrcode"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // seller is a merchant with a checkout link, and the path of its page.

@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 const pagesAt = "/__mock/console"

@@ -23,13 +23,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/exam/outside"
-	"github.com/gateway-go/gateway/internal/explore"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
+
+	"github.com/gateway-go/gateway/internal/exam/outside"
+	"github.com/gateway-go/gateway/internal/explore"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 const (

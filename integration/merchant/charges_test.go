@@ -4,11 +4,12 @@ import (
 	"database/sql"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestAnOrderIsPaidShippedAndRefunded(t *testing.T) {

@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/operations"
 )
 
 // ready waits until the process is ready.

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/merchant"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/merchant"
 )
 
 // probes serves what an orchestrator asks.

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 	_ "github.com/lib/pq"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/operations"
 )
 
 // sells charges an order twice, gets paid twice, and refunds.

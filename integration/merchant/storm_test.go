@@ -18,14 +18,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // The processes of a shop charge, refund and close orders, and are killed. Buyers pay,

@@ -11,9 +11,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/operations"
 )
 
 // tap is a driver in front of the database's, which can change the statements of the

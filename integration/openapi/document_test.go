@@ -12,10 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/docs"
 )
 
 // testdata/oas-3.1.json is the schema that the OpenAPI Initiative publishes for

@@ -15,11 +15,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway/internal/docs"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/docs"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 var perOperation = flag.Int("requests", 300, "generated requests for each operation and dialect")

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/docs"
 )
 
 // document is an OpenAPI document under test.

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/operations"
 )
 
 // fault is a difference between the gateway's books and the handlers' results.

@@ -15,10 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
-	"github.com/gateway-go/gateway/internal/sqldb"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -27,6 +23,11 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
+
+	"github.com/gateway-go/gateway"
+	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/operations"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -3,9 +3,10 @@ package operations_test
 import (
 	"testing"
 
-	"github.com/gateway-go/gateway/operations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/operations"
 )
 
 func TestATransactionFindsAnOperation(t *testing.T) {

@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/operations"
 )
 
 // insertNaive stores the operations as rows for the naive loop.

@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
+	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/operations"
 )
 
 const (

@@ -16,11 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/operations"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestMain(m *testing.M) { storm.Main(m, runWorker) }

@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/sqlstore"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 // failing is a tracer that makes the first statement of each text for several events fail.

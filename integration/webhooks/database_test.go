@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
+
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
 // database is one kind of database under test.

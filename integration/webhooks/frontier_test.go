@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
 // A process remembers the position up to which its inbox is handled. Due

@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
 // maxBuffers is how many buffers one call of Next may touch. The number

@@ -13,9 +13,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gateway-go/gateway"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway"
 )
 
 // defect is a bug that the exploration must find. It is injected between the client

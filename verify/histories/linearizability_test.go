@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/gateway-go/gateway/internal/storm"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/internal/storm"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // Eight callers work on the same two charges and two payouts. Whichever

@@ -9,9 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/stretchr/testify/require"
 )
 
 // setup is a way to run the mock gateway.

@@ -4,9 +4,10 @@ package manual
 import (
 	"context"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/gateway-go/gateway/docs"
 	internaldocs "github.com/gateway-go/gateway/internal/docs"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Scheme begins the URIs of the resources.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/contrib/mcp/money"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // An agent prepares one payment under two purposes, and lets a person decide on the second

@@ -11,10 +11,9 @@ import (
 	"unicode"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/internal/doubt"
 	"github.com/gateway-go/gateway/internal/refund"
-
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
 const (

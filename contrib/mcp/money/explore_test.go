@@ -17,11 +17,10 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/explore"
-	"github.com/gateway-go/gateway/mockserver"
-
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/contrib/mcp/money"
+	"github.com/gateway-go/gateway/internal/explore"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // The faults of a write. Everything but the first may make an agent pay again.

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/internal/doubt"
 	"github.com/gateway-go/gateway/internal/spec"
-
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
 // The ambiguities of an intent whose repeats were rejected, as the journal has them.

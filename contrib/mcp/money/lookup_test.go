@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
-
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/contrib/mcp/money"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // till is a plane whose clock a test sets.

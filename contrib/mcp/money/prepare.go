@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/internal/refund"
 	"github.com/gateway-go/gateway/internal/spec"
-
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 
 // PayoutInput is the input of prepare_payout.

@@ -3,9 +3,9 @@ package money
 import (
 	"context"
 
-	"github.com/gateway-go/gateway"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 )
 

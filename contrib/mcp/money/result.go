@@ -8,9 +8,8 @@ import (
 	"unicode"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/masking"
-
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
+	"github.com/gateway-go/gateway/internal/masking"
 )
 
 // Result is the output of every tool.

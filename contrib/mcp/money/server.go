@@ -12,14 +12,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/legacy"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/audit"
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
+	"github.com/gateway-go/gateway/legacy"
 )
 
 // Config configures a server. Client and Journal are required.

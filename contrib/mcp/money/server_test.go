@@ -12,13 +12,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/legacy"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/intent"
 	"github.com/gateway-go/gateway/contrib/mcp/money"
+	"github.com/gateway-go/gateway/legacy"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

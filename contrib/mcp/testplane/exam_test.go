@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/examples/exam/goshop/shop"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/testplane"
+	"github.com/gateway-go/gateway/examples/exam/goshop/shop"
 )
 
 // actAs is the variable that makes the test's binary a merchant's program. The exam sets

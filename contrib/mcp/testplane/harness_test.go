@@ -10,14 +10,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/testplane"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // versions are the protocol versions that hosts speak.

@@ -19,10 +19,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gateway-go/gateway"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/audit"
 	"github.com/gateway-go/gateway/contrib/mcp/manual"
 )

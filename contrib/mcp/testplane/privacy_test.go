@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/testplane"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // instruction is what an attacker writes into a text.

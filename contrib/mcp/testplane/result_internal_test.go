@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/gateway-go/gateway"
 )
 
 type object = map[string]any

@@ -18,11 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	otelgateway "github.com/gateway-go/gateway/contrib/otel"
-	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 	registries "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/otlptranslator"
@@ -33,6 +28,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/gateway-go/gateway"
+	otelgateway "github.com/gateway-go/gateway/contrib/otel"
+	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/operations"
 )
 
 // exported are the values of each label of each metric.

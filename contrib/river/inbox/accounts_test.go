@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/sqlstore"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/inbox"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 const events = 80

@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/contrib/river/inbox"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // TestErrorsThatPostgreSQLCantStore has handlers fail with texts that no database

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/inbox"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // A service that already runs River receives the gateway's webhooks.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
@@ -22,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/contrib/river/inbox"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 var (

@@ -12,14 +12,15 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
 // Queue is the River queue of the events of the first account in the table; see

@@ -9,10 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -20,7 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/inbox"
+	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 func handleEverything(s *shop) { webhook.OnOther(s.rx, inbox.HandleTx(s.in, s.writes)) }

@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/storm"
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/gateway-go/gateway/contrib/river/inbox"
+	"github.com/gateway-go/gateway/internal/storm"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 func TestMain(m *testing.M) { storm.Main(m, runProcess) }

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -20,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/contrib/river/inbox"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 // Each payment arrives signed and unsigned at once, and is handled once, with

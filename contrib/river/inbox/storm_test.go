@@ -3,14 +3,14 @@ package inbox_test
 import (
 	"testing"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/storm"
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/inbox"
+	"github.com/gateway-go/gateway/internal/storm"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Four processes share a database. Each has receivers of two accounts, and the

@@ -11,12 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gateway-go/gateway/webhook"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
+
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // jobArgs identifies an event. River stores and shows it, so it does not contain

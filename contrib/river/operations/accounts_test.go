@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // A process that serves only A neither works nor fails the jobs of B, even if

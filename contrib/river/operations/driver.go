@@ -5,10 +5,11 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/gateway-go/gateway/operations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/gateway-go/gateway/operations"
 )
 
 // driver is the operations.Driver for pgx.

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 

@@ -3,12 +3,12 @@ package operations_test
 import (
 	"context"
 
-	"github.com/gateway-go/gateway"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/operations"
 )
 

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
@@ -22,7 +20,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // date turns the tables into those of the last release whose times are of the type

@@ -3,8 +3,9 @@ package operations
 import (
 	"context"
 
-	"github.com/gateway-go/gateway/operations"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gateway-go/gateway/operations"
 )
 
 // These types are those of package github.com/gateway-go/gateway/operations.

@@ -7,11 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/gateway-go/gateway/operations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/gateway-go/gateway/operations"
 )
 
 // Outbox stores the operations of one account and sends them with River. It is safe

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/explore"
-	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/webhooktest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore"
+	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/verify/explore/inbox"
+	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 // memory is an in-memory world with a clock of its own.

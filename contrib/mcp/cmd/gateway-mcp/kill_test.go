@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // childURL and childFolder name the URL of the gateway and the folder of the files, for

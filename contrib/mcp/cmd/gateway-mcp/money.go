@@ -17,14 +17,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/contrib/mcp/intent"
+	"github.com/gateway-go/gateway/contrib/mcp/money"
 	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/internal/version"
 	"github.com/gateway-go/gateway/legacy"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/gateway-go/gateway/contrib/mcp/intent"
-	"github.com/gateway-go/gateway/contrib/mcp/money"
 )
 
 func moneyCommands() []command {

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // moneyMock starts a mock gateway and returns the flags and the environment that use it.

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/version"
-	"github.com/gateway-go/gateway/mockserver"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/mcp/testplane"
+	"github.com/gateway-go/gateway/internal/version"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 func testCommands() []command {
