@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/internal/docs"
+	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/internal/gatewayprobe"
 	"github.com/gateway-go/gateway/mockserver"
 )
@@ -39,15 +40,21 @@ func as(p gatewayprobe.Profile) mockserver.Option {
 // gateway.
 func TestAMockWithTheProfileOfARunBehavesAsTheProbedGateway(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string][]mockserver.Option{
-		"the live dialect":                       {mockserver.WithDialect(mockserver.Live)},
-		"a gateway between both":                 {as(mixture()), mockserver.WithLenient(), mockserver.WithFee(350)},
-		"a gateway that reports what it settles": {mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)},
+	for i, gw := range []struct {
+		name    string
+		options []mockserver.Option
+	}{
+		{"the live dialect", []mockserver.Option{mockserver.WithDialect(mockserver.Live)}},
+		{"a gateway between both", []mockserver.Option{as(mixture()), mockserver.WithLenient(), mockserver.WithFee(350)}},
+		{"a gateway that reports what it settles", []mockserver.Option{mockserver.WithDialect(mockserver.Live), mockserver.WithSettledPercent(19.27)}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		if testing.Short() && !explore.Sampled(i) {
+			continue
+		}
+		t.Run(gw.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				profile := saved(t, probe(t, gatewayprobe.Config{}, options...))
+				profile := saved(t, probe(t, gatewayprobe.Config{}, gw.options...))
 				assert.Empty(t, profile.NotReproduced())
 				again := probe(t, gatewayprobe.Config{Profile: profile}, as(profile))
 				assert.Empty(t, differing(again))

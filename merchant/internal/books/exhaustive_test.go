@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 )
@@ -227,6 +228,9 @@ func bookedStates(do apply, b books.Books) (list []history, broken error) {
 
 func TestEveryReadingOfEveryBookedState(t *testing.T) {
 	t.Parallel()
+	if testing.Short() && !explore.Sampled(0) {
+		t.Skip("-short: a third of the commits run this")
+	}
 	combinations, err := checkEveryStep(books.ApplyTransaction)
 	require.NoError(t, err)
 	t.Logf("%d combinations of a booked state, an order and a reading", combinations)
