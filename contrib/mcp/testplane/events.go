@@ -142,14 +142,18 @@ func (r *recorder) since(id string) (list []entry, complete bool, wake <-chan st
 	return append(list, r.list...), false, r.wake
 }
 
-// position returns the id of the latest event, once the stream has begun.
-func (r *recorder) position(ctx context.Context) string {
+// begin waits until the stream has begun: what happens before is not recorded.
+func (r *recorder) begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, echo)
 	defer cancel()
 	select {
 	case <-r.ready:
 	case <-ctx.Done():
 	}
+}
+
+// position returns the id of the latest event.
+func (r *recorder) position() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.list); n > 0 {

@@ -78,6 +78,7 @@ func New(ctx context.Context, cfg Config) (*Plane, error) {
 		return nil, fmt.Errorf("testplane: %w", err)
 	}
 	p.events = record(m) //nolint:contextcheck // until Close
+	p.events.begin(ctx)
 	return p, nil
 }
 

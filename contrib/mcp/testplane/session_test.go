@@ -1,13 +1,22 @@
 package testplane_test
 
 import (
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/contrib/mcp/testplane"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // rightSecret and wrongSecret are environment variables of this process.
@@ -89,6 +98,27 @@ func TestASessionOfAnAgent(t *testing.T) {
 			assert.Equal(t, at(explained, "do_next"), rejected["do_next"])
 		})
 	}
+}
+
+// The first call of an agent is recorded, also by a gateway that is slow to stream events.
+func TestEventsAreRecordedFromTheStart(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	base, err := gw.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	target, err := url.Parse(base)
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ErrorLog: log.New(io.Discard, "", 0)}
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/__mock/events" {
+			<-time.After(100 * time.Millisecond)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	a := serveMock(t, gw, "2026-07-28", func(cfg *testplane.Config) { cfg.URL = slow.URL })
+	a.do("mock_call", create(pix("order-1")))
+	assert.NotEmpty(t, a.do("mock_events", object{"types": []string{"transition"}})["events"])
 }
 
 func TestTheToolsOfAnExperiment(t *testing.T) {

@@ -358,7 +358,7 @@ const maxHappened = 100
 const echo = 5 * time.Second
 
 func (p *Plane) advance(ctx context.Context, in advanceInput) (out advanceResult, err error) {
-	before := p.events.position(ctx)
+	before := p.events.position()
 	var clock struct {
 		Now string `json:"now"`
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
 )
 
 const (
@@ -101,10 +102,14 @@ func (j *Journal) Wrap(next http.Handler) http.Handler {
 			j.land(rec)
 			rec.duration = time.Since(rec.began)
 			r.Body = rec.reader.ReadCloser
+			aborted := rec.writer.aborted
 			rec.reader, rec.writer = reader{}, writer{}
 			j.add(rec)
 			if j.cfg.Events.Listening() {
 				j.emit(rec)
+			}
+			if aborted != nil {
+				memory.Abort(w, aborted)
 			}
 		}()
 		next.ServeHTTP(&rec.writer, r)
@@ -274,7 +279,12 @@ type writer struct {
 
 	rec     *record
 	journal *Journal
+	aborted error
 }
+
+// Abort breaks the connection as soon as the request is recorded: a client that notices
+// finds it.
+func (w *writer) Abort(err error) { w.aborted = err }
 
 // Unwrap gives http.ResponseController and the faults access to the connection.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

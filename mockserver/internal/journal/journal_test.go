@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
+	"github.com/gateway-go/gateway/mockserver/internal/memory"
 )
 
 var start = time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)
@@ -373,4 +374,29 @@ func TestFindAndNearMisses(t *testing.T) {
 	}
 	assert.Len(t, j.NearMisses("", "/a/bcde"), 3, "at most three entries, at an edit distance of at most three")
 	assert.Empty(t, j.NearMisses("", "/a/bcdef"))
+}
+
+// connection is the connection of a client.
+type connection struct {
+	*httptest.ResponseRecorder
+
+	aborted func()
+}
+
+func (c connection) Abort(error) { c.aborted() }
+
+func TestARequestIsRecordedBeforeItsConnectionIsReset(t *testing.T) {
+	t.Parallel()
+	j := newJournal(0)
+	noticed := 0
+	w := connection{httptest.NewRecorder(), func() {
+		noticed++
+		assert.Len(t, j.Entries("sk_test_mine"), 1)
+	}}
+	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", http.NoBody)
+	r.Header.Set("Apikey", "sk_test_mine")
+	reset := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { memory.Reset(w) }))
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { reset.ServeHTTP(w, r) })
+	assert.Equal(t, 1, noticed)
+	assert.True(t, j.Entries("sk_test_mine")[0].Broken)
 }

@@ -147,12 +147,19 @@ func abort(w http.ResponseWriter, op string, errno syscall.Errno) {
 	if op == "dial" {
 		call = "connect"
 	}
+	Abort(w, &net.OpError{
+		Op: op, Net: "tcp", Source: addr("client"), Addr: addr("gateway"), Err: os.NewSyscallError(call, errno),
+	})
+	panic(http.ErrAbortHandler)
+}
+
+// Abort resets the connection of w: an in-memory client gets err, and a client on a socket
+// gets a TCP reset.
+func Abort(w http.ResponseWriter, err error) {
 	for inner := w; inner != nil; {
 		if a, ok := inner.(Aborter); ok {
-			a.Abort(&net.OpError{
-				Op: op, Net: "tcp", Source: addr("client"), Addr: addr("gateway"), Err: os.NewSyscallError(call, errno),
-			})
-			break
+			a.Abort(err)
+			return
 		}
 		u, ok := inner.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
@@ -169,7 +176,6 @@ func abort(w http.ResponseWriter, op string, errno syscall.Errno) {
 		}
 		_ = conn.Close()
 	}
-	panic(http.ErrAbortHandler)
 }
 
 type addr string
