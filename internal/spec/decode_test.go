@@ -28,11 +28,11 @@ func decoded(t *testing.T, body string, rule spec.Rule, v any) {
 func TestValuesInAnyNotationAreDecoded(t *testing.T) {
 	t.Parallel()
 	rule := func(o *spec.Object) {
-		o.String("at", spec.Optional).Time()
+		o.String("at", spec.Nullable).Time()
 		o.Array("days", spec.Optional).EachInt(0, 100)
-		o.Int("count", spec.Optional)
+		o.Int("count", spec.Nullable)
 		o.Int("amount", spec.Optional)
-		o.String("at", spec.Optional).Time()
+		o.String("at", spec.Nullable).Time()
 	}
 	type target struct {
 		Amount int64             `json:"amount"`
@@ -49,6 +49,7 @@ func TestValuesInAnyNotationAreDecoded(t *testing.T) {
 		`{"count":1e2,"at":"2027-01-04t12:00:00z","days":[1],"amount":2e2}`:             {200, []int{1}, noon, 100, nil},
 		`{"names":{"a":"b"},"amount":7}`:                                                {Amount: 7, Names: map[string]string{"a": "b"}},
 		`{"names":{"a":"b"},"amount":7e0}`:                                              {Amount: 7, Names: map[string]string{"a": "b"}},
+		`{"amount":1e1,"at":null,"count":null}`:                                         {Amount: 10},
 		`{}`:                                                                            {},
 	} {
 		var got target
