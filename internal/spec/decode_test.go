@@ -75,6 +75,19 @@ func TestAValueOfTheWrongTypeIsNotDecoded(t *testing.T) {
 	}
 }
 
+func TestANumberThatIsNoIntegerIsNotDecoded(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{"amount":1.5}`, `{"amount":1e30}`, `{"amount":1e-1}`} {
+		d, err := spec.Parse([]byte(body))
+		require.NoError(t, err)
+		defer d.Release()
+		var in struct {
+			Amount int64 `json:"amount"`
+		}
+		require.ErrorContains(t, d.Decode(&in), "/amount", body)
+	}
+}
+
 // Both spellings of a timestamp are read by the JSON package, which is stricter than
 // Go's time package.
 func TestATimestampThatIsNotRFC3339IsNotDecoded(t *testing.T) {
