@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -191,6 +192,9 @@ func TestSlowBodiesOfStrangers(t *testing.T) {
 			"15 times the memory":  {60, 4, slowSender{length: 1 << 20, sent: 20 << 10, again: true}},
 			"again and again":      {12, 4, slowSender{length: 1 << 20, sent: 1<<20 - 1, again: true}},
 		} {
+			if testing.Short() && !explore.Sampled(len(name)+len(size)) {
+				continue
+			}
 			t.Run(name+", "+size, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
