@@ -393,7 +393,7 @@ func TestARequestIsRecordedBeforeItsConnectionIsReset(t *testing.T) {
 		noticed++
 		assert.Len(t, j.Entries("sk_test_mine"), 1)
 	}}
-	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", http.NoBody)
+	r := httptest.NewRequest(http.MethodPost, "/v2/transactions", nil)
 	r.Header.Set("Apikey", "sk_test_mine")
 	reset := j.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { memory.Reset(w) }))
 	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { reset.ServeHTTP(w, r) })
