@@ -3,6 +3,7 @@ package gateway
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -22,6 +23,11 @@ type Account struct {
 	// every process and release. It does not depend on the credential.
 	Fingerprint string
 }
+
+// ErrAccountConflict reports that what is stored of an account was stored with another base
+// URL, such as that of the sandbox. Nothing was changed or sent. The text has the statement
+// that accepts the new address, for an account that has moved.
+var ErrAccountConflict = errors.New("gateway: the name of the account belongs to another base URL")
 
 // WithAccount names the account that the client's credential belongs to, such as
 // "shop-br". Stores keep what belongs to different accounts apart by this name:

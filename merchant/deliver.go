@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -135,7 +135,7 @@ func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	f := &delivery{seq: seq}
 	// A conflict is no failure of the callback. Where transactions are serializable by
 	// default, most are with other callbacks.
-	err := sqldb.Repeat(ctx, func() error {
+	err := dbms.Repeat(ctx, func() error {
 		return m.guarded(ctx, func() (err error) {
 			changed, err = m.tryDelivery(ctx, f)
 			return err

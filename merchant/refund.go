@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -158,7 +158,7 @@ func (d *desk) refund(ctx context.Context, p *RefundParams) (*Refund, error) {
 	}
 	if err := d.c.must(ctx, `INSERT INTO gateway_refunds (id, charge, state, created_at, record) VALUES (?, ?, ?, {now}, ?)`,
 		r.ID, ch.Books.ID, string(r.State), record); err != nil {
-		if sqldb.IsTaken(err) { // at the same time, for an order of another account
+		if dbms.IsTaken(err) { // at the same time, for an order of another account
 			return nil, fmt.Errorf("%w: refund %s: %w", ErrReused, p.ID, err)
 		}
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -37,12 +37,12 @@ func (s *store) look(ctx context.Context) error {
 
 func newStore(driver operations.Driver[*sql.Tx]) *store {
 	words := []string{
-		"{now}", sqldb.PostgresNow, "{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+		"{now}", dbms.PostgresNow, "{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 		"{bigint}", "bigint", "{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED",
 	}
 	if driver.Dialect() == operations.DialectSQLite { // a transaction holds the only write lock
 		words = []string{
-			"{now}", sqldb.SQLiteNow, "{id}", "INTEGER PRIMARY KEY AUTOINCREMENT",
+			"{now}", dbms.SQLiteNow, "{id}", "INTEGER PRIMARY KEY AUTOINCREMENT",
 			"{bigint}", "INTEGER", "{lock}", "", "{skip}", "",
 		}
 	}
@@ -54,7 +54,7 @@ func (s *store) sql(text string) string {
 	if s.driver.Dialect() == operations.DialectSQLite {
 		return text
 	}
-	return sqldb.Numbered(text)
+	return dbms.Numbered(text)
 }
 
 // in runs statements in a transaction.
@@ -67,7 +67,7 @@ func (s *store) conn() conn { return conn{s, s.driver.Conn(), s.strict} }
 // another session. Its statements expect read committed: each sees what was committed
 // before it. run may be repeated.
 func (s *store) transaction(ctx context.Context, run func(tx *sql.Tx) error) error {
-	return sqldb.Pooled(sqldb.Repeat(ctx, func() error {
+	return dbms.Pooled(dbms.Repeat(ctx, func() error {
 		tx, err := s.driver.Begin(ctx, sql.LevelReadCommitted)
 		if err != nil {
 			return err

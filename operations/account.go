@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // ErrAccountConflict reports that the table has operations of an account with the
@@ -75,7 +75,7 @@ func isMissing(err error) bool {
 	if err == nil {
 		return false
 	}
-	state := sqldb.State(err)
+	state := dbms.State(err)
 	return state == "42P01" || state == "42703" || strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "no such column")
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // Migrate creates the outbox's tables if they are missing, or upgrades those of an
@@ -28,7 +28,7 @@ func (o *Outbox[TX]) Migrate(ctx context.Context) error {
 	s := o.store
 	if s.driver.Dialect() == DialectSQLite {
 		build, _ := s.build()
-		sqldb.WarnOfDriver(ctx, s.logger, build)
+		dbms.WarnOfDriver(ctx, s.logger, build)
 	}
 	if err := s.check(ctx); err != nil {
 		return err

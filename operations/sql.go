@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // SQLite returns a driver for a SQLite database, which the processes of one machine
@@ -39,7 +39,7 @@ func Postgres(db *sql.DB) Driver[*sql.Tx] { return &sqlDriver{db: db, dialect: D
 type sqlDriver struct {
 	db      *sql.DB
 	dialect Dialect
-	idle    sqldb.Idle
+	idle    dbms.Idle
 
 	// SQLite has one writer at a time, and who waits for it gets no turn: writers try
 	// again and again until the busy timeout. So the workers of a process queue here,
@@ -161,7 +161,7 @@ func (d *sqlDriver) Check(ctx context.Context) error {
 	case d.db == nil:
 		return errors.New("the database is nil")
 	case d.dialect == DialectPostgres:
-		return sqldb.CheckPooler(ctx, d.db)
+		return dbms.CheckPooler(ctx, d.db)
 	case d.db.Stats().MaxOpenConnections == 1:
 		return errors.New("SQLite is opened with SetMaxOpenConns(1), so that a handler that uses the database beside its transaction waits " +
 			"for itself: allow several connections; only one of them writes at a time")
@@ -188,7 +188,7 @@ func (d *sqlDriver) Check(ctx context.Context) error {
 // by the data source name, holds for one of several.
 func checkPragmas(ctx context.Context, conn *sql.Conn) error {
 	const full = 2
-	p, err := sqldb.ReadPragmas(ctx, conn, "main")
+	p, err := dbms.ReadPragmas(ctx, conn, "main")
 	switch {
 	case err != nil:
 		return err
@@ -224,7 +224,7 @@ func checkImmediate(ctx context.Context, a, b *sql.Conn) error {
 		return err
 	}
 	switch _, err := b.ExecContext(ctx, "BEGIN IMMEDIATE"); {
-	case sqldb.IsConflict(err):
+	case dbms.IsConflict(err):
 		return nil
 	case err != nil:
 		return err

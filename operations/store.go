@@ -15,7 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // store is an account's part of the table of operations. All times are Unix
@@ -43,12 +43,12 @@ func newStore[TX any](driver Driver[TX], schema string, account gateway.Account,
 		"{rivals}", s.rivals(), "{columns}",
 	}
 	if driver.Dialect() == DialectSQLite {
-		words = append(words, columns(sqldb.SQLiteNow), "{now}", sqldb.SQLiteNow, "{jsonb}", "?", "{json}", "?", "{erase}", erasing("?"), "{skip}", "",
+		words = append(words, columns(dbms.SQLiteNow), "{now}", dbms.SQLiteNow, "{jsonb}", "?", "{json}", "?", "{erase}", erasing("?"), "{skip}", "",
 			"{id}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{bigint}", "INTEGER", "{params}", "TEXT", "{progress}", "TEXT")
 	} else {
 		// The time at which a row was read, after waiting for its lock.
-		read := strings.ReplaceAll(sqldb.PostgresNow, "statement_timestamp", "clock_timestamp")
-		words = append(words, columns(read), "{now}", sqldb.PostgresNow, "{jsonb}", "CAST(? AS jsonb)", "{json}", "CAST(? AS json)",
+		read := strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp")
+		words = append(words, columns(read), "{now}", dbms.PostgresNow, "{jsonb}", "CAST(? AS jsonb)", "{json}", "CAST(? AS json)",
 			"{erase}", erasing("CAST(? AS json)"), "{skip}", "FOR UPDATE SKIP LOCKED",
 			"{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bigint}", "bigint", "{params}", "jsonb", "{progress}", "json")
 	}
@@ -70,7 +70,7 @@ func (s *store[TX]) sql(text string) string {
 	if s.driver.Dialect() == DialectSQLite {
 		return text
 	}
-	return sqldb.Numbered(text)
+	return dbms.Numbered(text)
 }
 
 func (s *store[TX]) exec(ctx context.Context, c Conn, statement string, args ...any) (int64, error) {
@@ -177,7 +177,7 @@ func (s *store[TX]) try(ctx context.Context, work func() error) error {
 	}); ok {
 		pool.keep(ctx, s.logger)
 	}
-	return sqldb.Pooled(sqldb.Repeat(ctx, work))
+	return dbms.Pooled(dbms.Repeat(ctx, work))
 }
 
 func columns(clock string) string {
@@ -288,7 +288,7 @@ func (s *store[TX]) claim(ctx context.Context, id int64, lease time.Duration) (r
 			[]any{ms(lease), id, s.account.Name})
 		return err
 	})
-	if sqldb.IsTaken(err) { // two operations on one resource claimed at once
+	if dbms.IsTaken(err) { // two operations on one resource claimed at once
 		return nil, nil
 	}
 	return r, wrap(err)

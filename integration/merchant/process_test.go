@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/operations"
@@ -110,7 +110,7 @@ func (s *shop) serve(do func(r *http.Request) error) http.HandlerFunc {
 
 // inTx runs a transaction of the shop.
 func (s *shop) inTx(ctx context.Context, run func(tx *sql.Tx) error) error {
-	return sqldb.Repeat(ctx, func() error {
+	return dbms.Repeat(ctx, func() error {
 		tx, err := s.db.BeginTx(context.WithoutCancel(ctx), nil)
 		if err != nil {
 			return err

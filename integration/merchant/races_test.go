@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
@@ -46,7 +46,7 @@ func atLevels(t *testing.T, test func(w *world, level sql.IsolationLevel)) {
 func (w *world) in(db *sql.DB, level sql.IsolationLevel, run func(tx *sql.Tx) error) error {
 	var err error
 	for range 10 {
-		if err = w.once(db, level, run); !sqldb.IsConflict(err) && (err == nil || !strings.Contains(err.Error(), "repeat the transaction")) {
+		if err = w.once(db, level, run); !dbms.IsConflict(err) && (err == nil || !strings.Contains(err.Error(), "repeat the transaction")) {
 			break
 		}
 	}

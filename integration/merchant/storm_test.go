@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
@@ -358,7 +358,7 @@ func (s *shopStorm) pass() {
 		`UPDATE gateway_operations SET due_at = 1 WHERE state IN ('waiting', 'decided') AND due_at > 1`,
 	} {
 		_, err := s.db.ExecContext(s.Context(), statement)
-		assert.True(s, err == nil || sqldb.IsConflict(err), err)
+		assert.True(s, err == nil || dbms.IsConflict(err), err)
 	}
 }
 

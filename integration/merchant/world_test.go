@@ -23,7 +23,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
@@ -170,7 +170,7 @@ func (w *world) sql(text string) string {
 	if w.dialect == operations.DialectSQLite {
 		return text
 	}
-	return sqldb.Numbered(text)
+	return dbms.Numbered(text)
 }
 
 func (w *world) exec(statement string, args ...any) {

@@ -26,7 +26,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -93,7 +93,7 @@ func (e engine) sql(text string) string {
 	if e == onSQLite {
 		return text
 	}
-	return sqldb.Numbered(text)
+	return dbms.Numbered(text)
 }
 
 // migrate creates the tables of River and of the handlers: one row for each run of a

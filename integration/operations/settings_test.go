@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -57,7 +57,7 @@ func TestSettingsOfSQLiteAreChecked(t *testing.T) {
 			require.ErrorContains(t, err, message)
 			require.ErrorContains(t, o.Run(t.Context()), message)
 		}
-		assert.Less(t, time.Since(began), sqldb.BusyTimeout, "%q: the check must not be repeated as if the database was locked", message)
+		assert.Less(t, time.Since(began), dbms.BusyTimeout, "%q: the check must not be repeated as if the database was locked", message)
 		require.NoError(t, db.Close())
 	}
 	// A pragma that is set by a statement holds for one connection.

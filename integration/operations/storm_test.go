@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
@@ -377,7 +377,7 @@ func (s *outboxStorm) insertBatch(i int, batch []operations.Operation) {
 func (s *outboxStorm) insertAgain(batch []operations.Operation, then func() error) (entries []*operations.Entry, err error) {
 	for range 20 {
 		entries, err = s.outbox.insert(s.Context(), batch, then)
-		if !sqldb.IsConflict(err) {
+		if !dbms.IsConflict(err) {
 			break
 		}
 		s.locked.Add(1)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -146,7 +146,7 @@ func (w *world) start(outboxes ...outbox) (stop func()) {
 func (w *world) add(ops ...operations.Operation) []*operations.Entry {
 	w.Helper()
 	entries, err := w.outbox.insert(w.Context(), ops, nil)
-	for try := 0; try < 20 && sqldb.IsConflict(err); try++ {
+	for try := 0; try < 20 && dbms.IsConflict(err); try++ {
 		entries, err = w.outbox.insert(w.Context(), ops, nil)
 	}
 	require.NoError(w, err)

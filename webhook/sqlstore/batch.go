@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -189,7 +189,7 @@ func newBatches[T, R any](
 ) *batches[T, R] {
 	b := &batches[T, R]{flights: 2, timeout: batchTimeout, single: single, several: several, alone: alone}
 	if d == SQLite {
-		b.flights, b.timeout = 1, sqldb.BusyTimeout
+		b.flights, b.timeout = 1, dbms.BusyTimeout
 	}
 	return b
 }

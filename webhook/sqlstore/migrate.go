@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // schemaVersion is the version of the table. Version 1 had no metadata row,
@@ -141,7 +141,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	}
 	if s.dialect == SQLite {
 		build, _ := s.shared.build()
-		sqldb.WarnOfDriver(ctx, s.logger, build)
+		dbms.WarnOfDriver(ctx, s.logger, build)
 	}
 	if err := s.checkPragmas(ctx); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (s *Store) checkPragmas(ctx context.Context) error {
 	if !found {
 		schema = "main"
 	}
-	p, err := sqldb.ReadPragmas(ctx, s.db, schema)
+	p, err := dbms.ReadPragmas(ctx, s.db, schema)
 	if err != nil || p.File == "" {
 		return err
 	}
@@ -197,7 +197,7 @@ func (s *Store) checkPragmas(ctx context.Context) error {
 // adviceOn returns advice for a role that lacks privileges, "" for other
 // errors.
 func adviceOn(err error) string {
-	if sqldb.State(err) == "42501" {
+	if dbms.State(err) == "42501" {
 		return "; run Migrate once as the owner of its schema"
 	}
 	return ""

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // keepConnections raises the pool's limit of idle connections if it is too low.
@@ -58,7 +58,7 @@ func (s *Store) checkPooler(ctx context.Context) error {
 	if s.dialect != Postgres {
 		return nil
 	}
-	if err := sqldb.CheckPooler(ctx, s.db); err != nil {
+	if err := dbms.CheckPooler(ctx, s.db); err != nil {
 		return fmt.Errorf("sqlstore: %w", err)
 	}
 	return nil
@@ -66,7 +66,7 @@ func (s *Store) checkPooler(ctx context.Context) error {
 
 // pooled adds advice to an error that a pooler in transaction mode causes.
 func pooled(err error) error {
-	if advised := sqldb.Pooled(err); advised != err { //nolint:errorlint // only whether it was wrapped
+	if advised := dbms.Pooled(err); advised != err { //nolint:errorlint // only whether it was wrapped
 		return fmt.Errorf("sqlstore: %w", advised)
 	}
 	return err

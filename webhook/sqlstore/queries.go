@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // A claim that has expired is returned to its queue whosever it is; every other
@@ -133,10 +133,10 @@ const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text(C
 // account. It is a part of the text: as a parameter it would not change within a
 // process either, and names have no characters with a meaning in SQL.
 func statement(d Dialect, table, account, text string) string {
-	now, skip, skipE := sqldb.SQLiteNow, ``, ``
+	now, skip, skipE := dbms.SQLiteNow, ``, ``
 	in, ni, waiting, commit := `IN `, ``, `e.state = 1`, ``
 	if d == Postgres {
-		now = sqldb.PostgresNow
+		now = dbms.PostgresNow
 		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
 		in, ni, waiting = `= ANY(ARRAY`, `)`, `e.state + 0 = 1`
 		commit = durable
@@ -146,7 +146,7 @@ func statement(d Dialect, table, account, text string) string {
 	text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{a}", "'"+account+"'", "{now}", now, "{skip}", skip, "{skip_e}", skipE,
 		"{lock_e}", strings.TrimSuffix(skipE, " SKIP LOCKED")).Replace(text)
 	if d == Postgres {
-		return sqldb.Numbered(text)
+		return dbms.Numbered(text)
 	}
 	return text
 }

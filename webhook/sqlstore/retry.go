@@ -4,13 +4,13 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // try runs work, and retries it while it conflicts with other sessions.
 func (s *Store) try(ctx context.Context, work func() error) error {
 	s.keepConnections(ctx)
-	return pooled(sqldb.Repeat(ctx, work))
+	return pooled(dbms.Repeat(ctx, work))
 }
 
 // begin starts a handler's transaction and runs its first statement, which

@@ -48,7 +48,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -93,7 +93,7 @@ type Store struct {
 // shared is what the Stores of all accounts have in common.
 type shared struct {
 	q     queries // of the first account; those that have a key as an argument are for all accounts
-	idle  sqldb.Idle
+	idle  dbms.Idle
 	build func() (*debug.BuildInfo, bool)
 	puts  chan struct{} // has an element for each delivery that is being stored
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -362,7 +362,7 @@ func (s *Store) claims(ctx context.Context, query string, args func(token string
 		})
 	})
 	switch {
-	case sqldb.IsTaken(err):
+	case dbms.IsTaken(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -1,6 +1,6 @@
-// Package sqldb has what the packages that keep data in a merchant's database need to
+// Package dbms has what the packages that keep data in a merchant's database need to
 // know about PostgreSQL, SQLite and their drivers.
-package sqldb
+package dbms
 
 import (
 	"context"

@@ -1,0 +1,156 @@
+-- The books of package merchant. The column record of a charge or refund has all that is
+-- known about it; the other columns are what queries need. An order's sums are those of its
+-- facts with an amount. Facts are never changed, apart from their delivery, or deleted.
+--
+-- A refund belongs to the account of its charge, so no refund can belong to another one. The
+-- index gateway_charges_open allows one charge of an order whose outcome is not known. The
+-- charges of a subscription are the gateway's and have no reference. The column params has
+-- the request for a subscription until its customer exists. Table gateway_link_sales has what
+-- a sale by each link looks like, at each version of its products. Table gateway_balances has
+-- balances at the gateway, and the sum of the account's entries at the same time.
+CREATE TABLE {s}gateway_balances (
+	account  text NOT NULL,
+	currency text NOT NULL,
+	at       {int} NOT NULL,
+	balance  {int} NOT NULL,
+	booked   {int} NOT NULL,
+	PRIMARY KEY (account, currency, at)
+);
+CREATE TABLE {s}gateway_orders (
+	subject    text PRIMARY KEY,
+	currency   text NOT NULL,
+	paid       {int} NOT NULL,
+	fee        {int} NOT NULL,
+	refunded   {int} NOT NULL,
+	disputed   {int} NOT NULL,
+	paid_out   {int} NOT NULL,
+	adjusted   {int} NOT NULL,
+	settled_by text NOT NULL,
+	current    text NOT NULL DEFAULT '',
+	closed_at  {int}
+);
+CREATE TABLE {s}gateway_charges (
+	id             text PRIMARY KEY,
+	account        text NOT NULL,
+	subject        text NOT NULL,
+	attempt        {int} NOT NULL,
+	ref            text,
+	transaction_id text,
+	end_to_end_id  text,
+	state          text NOT NULL,
+	check_at       {int},
+	created_at     {int} NOT NULL,
+	record         text NOT NULL,
+	UNIQUE (account, ref),
+	UNIQUE (transaction_id, account)
+);
+CREATE UNIQUE INDEX gateway_charges_open ON {s}gateway_charges (subject)
+	WHERE state IN ('new', 'unknown', 'ambiguous') AND ref IS NOT NULL;
+CREATE INDEX gateway_charges_subject ON {s}gateway_charges (subject, attempt);
+CREATE INDEX gateway_charges_end_to_end ON {s}gateway_charges (end_to_end_id) WHERE end_to_end_id IS NOT NULL;
+CREATE INDEX gateway_charges_check ON {s}gateway_charges (check_at) WHERE check_at IS NOT NULL;
+CREATE TABLE {s}gateway_refunds (
+	id         text PRIMARY KEY,
+	charge     text NOT NULL REFERENCES {s}gateway_charges (id),
+	state      text NOT NULL,
+	created_at {int} NOT NULL,
+	record     text NOT NULL
+);
+CREATE INDEX gateway_refunds_charge ON {s}gateway_refunds (charge, created_at);
+CREATE TABLE {s}gateway_payouts (
+	id          text PRIMARY KEY,
+	account     text NOT NULL,
+	subject     text NOT NULL,
+	ref         text NOT NULL,
+	transfer_id text,
+	state       text NOT NULL,
+	check_at    {int},
+	created_at  {int} NOT NULL,
+	record      text NOT NULL,
+	UNIQUE (account, ref),
+	UNIQUE (account, transfer_id)
+);
+CREATE INDEX gateway_payouts_subject ON {s}gateway_payouts (subject, created_at);
+CREATE INDEX gateway_payouts_check ON {s}gateway_payouts (check_at) WHERE check_at IS NOT NULL;
+CREATE TABLE {s}gateway_links (
+	id         text PRIMARY KEY,
+	account    text NOT NULL,
+	url        text NOT NULL,
+	created_at {int} NOT NULL,
+	record     text NOT NULL
+);
+CREATE INDEX gateway_links_account ON {s}gateway_links (account, created_at);
+CREATE TABLE {s}gateway_link_sales (
+	account text NOT NULL,
+	sold    text NOT NULL,
+	link    text NOT NULL,
+	PRIMARY KEY (account, sold, link)
+);
+CREATE TABLE {s}gateway_subscriptions (
+	id              text PRIMARY KEY,
+	account         text NOT NULL,
+	ref             text NOT NULL,
+	subscription_id text,
+	state           text NOT NULL,
+	check_at        {int},
+	created_at      {int} NOT NULL,
+	params          text NOT NULL,
+	record          text NOT NULL,
+	UNIQUE (account, ref),
+	UNIQUE (account, subscription_id)
+);
+CREATE INDEX gateway_subscriptions_check ON {s}gateway_subscriptions (check_at) WHERE check_at IS NOT NULL;
+CREATE TABLE {s}gateway_facts (
+	seq          {id},
+	key          text NOT NULL UNIQUE,
+	account      text NOT NULL,
+	subject      text NOT NULL,
+	record       text NOT NULL,
+	charge       text NOT NULL,
+	kind         text NOT NULL,
+	amount       {int},
+	currency     text NOT NULL,
+	about        {int} NOT NULL,
+	at           {int} NOT NULL,
+	month        text NOT NULL,
+	source       text NOT NULL,
+	created_at   {int} NOT NULL,
+	callback     text NOT NULL,
+	delivered_at {int},
+	due_at       {int} NOT NULL,
+	attempts     {int} NOT NULL,
+	error        text NOT NULL
+);
+CREATE INDEX gateway_facts_due ON {s}gateway_facts (due_at, seq) WHERE delivered_at IS NULL;
+CREATE INDEX gateway_facts_subject ON {s}gateway_facts (subject, seq);
+CREATE INDEX gateway_facts_month ON {s}gateway_facts (account, month) WHERE amount IS NOT NULL;
+CREATE TABLE {s}gateway_problems (
+	id        {id},
+	key       text NOT NULL UNIQUE,
+	account   text NOT NULL,
+	subject   text NOT NULL,
+	record    text NOT NULL,
+	kind      text NOT NULL,
+	text      text NOT NULL,
+	since     {int} NOT NULL,
+	closed_at {int}
+);
+CREATE INDEX gateway_problems_open ON {s}gateway_problems (id) WHERE closed_at IS NULL;
+CREATE INDEX gateway_problems_subject ON {s}gateway_problems (subject);
+CREATE TABLE {s}gateway_notes (
+	id          {id},
+	account     text NOT NULL,
+	subject     text NOT NULL,
+	record      text NOT NULL,
+	problem     text NOT NULL,
+	kind        text NOT NULL,
+	decision    text NOT NULL,
+	resource_id text NOT NULL,
+	decided_by  text NOT NULL,
+	why         text NOT NULL,
+	error       text NOT NULL,
+	created_at  {int} NOT NULL
+);
+CREATE INDEX gateway_notes_subject ON {s}gateway_notes (subject);
+INSERT INTO {s}gateway_schema (part, version, oldest, applied_at)
+	VALUES ('merchant', 4, 4, {now});

@@ -1,0 +1,37 @@
+package sqldb
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/gateway-go/gateway"
+)
+
+// Register adds an account to the table of accounts, or checks that the one with its name is
+// at the same base URL. It returns the key of the account's digests. Accounts without a
+// fingerprint belong to packages that never call the gateway, and fit any.
+func (db *DB) Register(ctx context.Context, s Session, account gateway.Account) (digestKey string, err error) {
+	if _, err := s.Exec(ctx, `INSERT INTO {s}gateway_accounts (name, fingerprint, digest_key, created_at) VALUES (?, ?, ?, {now}) ON CONFLICT (name) DO NOTHING`,
+		account.Name, account.Fingerprint, rand.Text()); err != nil {
+		return "", err
+	}
+	digestKey, _, err = db.Known(ctx, s, account)
+	if err == nil && account.Fingerprint != "" {
+		_, err = s.Exec(ctx, `UPDATE {s}gateway_accounts SET fingerprint = ? WHERE name = ? AND fingerprint = ''`, account.Fingerprint, account.Name)
+	}
+	return digestKey, err
+}
+
+// Known returns the key of the digests of an account, and whether it was registered. The
+// error is [gateway.ErrAccountConflict] if it is at another base URL.
+func (db *DB) Known(ctx context.Context, s Session, account gateway.Account) (digestKey string, found bool, err error) {
+	var fingerprint string
+	found, err = s.First(ctx, `SELECT fingerprint, digest_key FROM {s}gateway_accounts WHERE name = ?`, []any{account.Name}, Into(&fingerprint, &digestKey))
+	if err == nil && found && fingerprint != account.Fingerprint && fingerprint != "" && account.Fingerprint != "" {
+		err = fmt.Errorf("%w: what the database has of the account %s was stored with the fingerprint %s, and that of the client is %s: give each account and "+
+			"environment its own name; if only the address of this account has changed, run UPDATE %s SET fingerprint = '%s' WHERE name = '%s'",
+			gateway.ErrAccountConflict, account.Name, fingerprint, account.Fingerprint, db.Qualified("gateway_accounts"), account.Fingerprint, account.Name)
+	}
+	return digestKey, found, err
+}

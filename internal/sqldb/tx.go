@@ -1,0 +1,78 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+
+	"github.com/gateway-go/gateway/database"
+)
+
+// Tx is a transaction of any driver: what runs statements in it, and the driver's own, as
+// the user has it.
+type Tx struct {
+	database.Conn
+
+	user any
+}
+
+// User returns the transaction as the driver has it. TX is the type of the driver's
+// transactions, or Tx itself.
+func User[TX any](tx Tx) TX {
+	if same, ok := any(tx).(TX); ok {
+		return same
+	}
+	return tx.user.(TX) //nolint:forcetypeassert // Untyped made it of a Driver[TX]
+}
+
+// Wrap returns the transaction of a user.
+func Wrap[TX any](d database.Driver[TX], tx TX) Tx {
+	if same, ok := any(tx).(Tx); ok {
+		return same
+	}
+	return Tx{d.In(tx), tx}
+}
+
+// Untyped returns a driver whose transactions have one type, so that what is built on it
+// is compiled once, and not for each type of transaction.
+func Untyped[TX any](d database.Driver[TX]) database.Driver[Tx] {
+	if same, ok := any(d).(database.Driver[Tx]); ok {
+		return same
+	}
+	return untyped[TX]{d}
+}
+
+type untyped[TX any] struct{ d database.Driver[TX] }
+
+func (u untyped[TX]) Dialect() database.Dialect       { return u.d.Dialect() }
+func (u untyped[TX]) Check(ctx context.Context) error { return u.d.Check(ctx) }
+func (u untyped[TX]) Conn() database.Conn             { return u.d.Conn() }
+func (u untyped[TX]) In(tx Tx) database.Conn          { return tx.Conn }
+
+func (u untyped[TX]) Begin(ctx context.Context, level sql.IsolationLevel) (Tx, error) {
+	tx, err := u.d.Begin(ctx, level)
+	if err != nil {
+		return Tx{}, err
+	}
+	return Tx{u.d.In(tx), tx}, nil
+}
+
+func (u untyped[TX]) Commit(ctx context.Context, tx Tx) error {
+	return u.d.Commit(ctx, User[TX](tx))
+}
+
+func (u untyped[TX]) Rollback(ctx context.Context, tx Tx) error {
+	return u.d.Rollback(ctx, User[TX](tx))
+}
+
+// keeper is the optional method of a driver; see [database.Driver].
+type keeper interface {
+	Keep(ctx context.Context, logger *slog.Logger)
+}
+
+// Keep implements keeper.
+func (u untyped[TX]) Keep(ctx context.Context, logger *slog.Logger) {
+	if pool, ok := u.d.(keeper); ok {
+		pool.Keep(ctx, logger)
+	}
+}
