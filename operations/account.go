@@ -52,9 +52,6 @@ func (s *store[TX]) open(ctx context.Context, c Conn) error {
 	case err == nil:
 		err = s.compare(stored.fingerprint)
 	}
-	if err == nil && stored.digestKey == "" {
-		err = fmt.Errorf("the account %s was stored by an earlier release: run Outbox.Migrate with a client of this account first", s.account.Name)
-	}
 	if err != nil {
 		return wrap(err)
 	}
@@ -66,17 +63,16 @@ func (s *store[TX]) open(ctx context.Context, c Conn) error {
 type storedAccount struct{ fingerprint, digestKey string }
 
 func (s *store[TX]) readAccount(ctx context.Context, c Conn, stored *storedAccount) (found bool, err error) {
-	return s.first(ctx, c, `SELECT fingerprint, COALESCE(digest_key, '') FROM {accounts} WHERE name = ?`, []any{s.account.Name},
+	return s.first(ctx, c, `SELECT fingerprint, digest_key FROM {accounts} WHERE name = ?`, []any{s.account.Name},
 		into(&stored.fingerprint, &stored.digestKey))
 }
 
-// isMissing reports whether a table, or a column of this release, does not exist.
+// isMissing reports whether a table does not exist.
 func isMissing(err error) bool {
 	if err == nil {
 		return false
 	}
-	state := dbms.State(err)
-	return state == "42P01" || state == "42703" || strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "no such column")
+	return dbms.State(err) == "42P01" || strings.Contains(err.Error(), "no such table")
 }
 
 // compare compares the fingerprint of the account with the stored one.
@@ -91,11 +87,8 @@ func (s *store[TX]) compare(fingerprint string) error {
 
 // register adds the account to the table of accounts, and returns its digest key.
 func (s *store[TX]) register(ctx context.Context, c Conn) (digestKey string, err error) {
-	if _, err := s.exec(ctx, c, `INSERT INTO {accounts} (name, fingerprint, created_at) VALUES (?, ?, {now}) ON CONFLICT (name) DO NOTHING`,
-		s.account.Name, s.account.Fingerprint); err != nil {
-		return "", err
-	}
-	if _, err := s.exec(ctx, c, `UPDATE {accounts} SET digest_key = ? WHERE name = ? AND digest_key IS NULL`, rand.Text(), s.account.Name); err != nil {
+	if _, err := s.exec(ctx, c, `INSERT INTO {accounts} (name, fingerprint, digest_key, created_at) VALUES (?, ?, ?, {now}) ON CONFLICT (name) DO NOTHING`,
+		s.account.Name, s.account.Fingerprint, rand.Text()); err != nil {
 		return "", err
 	}
 	var stored storedAccount

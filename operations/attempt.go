@@ -90,11 +90,7 @@ func (a *attempt[TX]) mayRepeat() bool {
 	case a.op.repeat() == byReference:
 		return true
 	}
-	since := p.KeySince
-	if since.IsZero() { // stored by an earlier release
-		since = p.DoubtSince
-	}
-	return p.SendKey != "" && a.record.clock().Sub(since) < a.config.KeyLifetime-a.config.SendTimeout
+	return p.SendKey != "" && a.record.clock().Sub(p.KeySince) < a.config.KeyLifetime-a.config.SendTimeout
 }
 
 // spent reports whether the operation was sent as often as the configuration
@@ -120,10 +116,7 @@ func (a *attempt[TX]) exhausted(ctx context.Context) (time.Duration, error) {
 // with the same key again, and no other account's operation has it.
 func (a *attempt[TX]) sendKey() string {
 	r := a.record
-	parts := []string{r.Kind, r.Key, string(r.params), fmt.Sprint(r.p.Before.Refund)}
-	if r.scope != "" { // it is empty if an earlier release stored the operation
-		parts = append([]string{r.scope}, parts...)
-	}
+	parts := []string{r.Account, r.Kind, r.Key, string(r.params), fmt.Sprint(r.p.Before.Refund)}
 	sum := sha256.New()
 	for _, part := range parts {
 		_, _ = fmt.Fprintf(sum, "%d:%s", len(part), part) // a hash never fails

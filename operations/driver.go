@@ -61,9 +61,8 @@ const (
 // Without an engine, [Outbox.Run] works on them.
 type Engine[TX any] interface {
 	// Migrate creates what the engine needs, in the transaction of
-	// [Outbox.Migrate]. adopted reports that this account has just got the operations
-	// of an earlier release, which had no accounts.
-	Migrate(ctx context.Context, tx TX, adopted bool) error
+	// [Outbox.Migrate].
+	Migrate(ctx context.Context, tx TX) error
 
 	// Wake is called in the transaction that makes an operation due.
 	Wake(ctx context.Context, tx TX, id int64, kind string) error

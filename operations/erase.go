@@ -1,7 +1,6 @@
 package operations
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -50,45 +49,4 @@ func (s *store[TX]) digest(params []byte) (string, error) {
 	sum := hmac.New(sha256.New, []byte(*s.digestKey.Load()))
 	_, _ = sum.Write(canonical) // a hash never fails
 	return base64.RawStdEncoding.EncodeToString(sum.Sum(nil)), nil
-}
-
-// eraseBatch is how many operations of an earlier release are erased in one
-// transaction.
-const eraseBatch = 500
-
-// eraseEnded erases the account's operations that an earlier release ended.
-func (s *store[TX]) eraseEnded(ctx context.Context) error {
-	for n := eraseBatch; n == eraseBatch; {
-		err := s.transaction(ctx, func(tx TX) (err error) {
-			n, err = s.eraseSome(ctx, s.driver.In(tx))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *store[TX]) eraseSome(ctx context.Context, c Conn) (n int, err error) {
-	var ended []*record
-	err = c.Query(ctx, s.sql(`SELECT {columns} FROM {t} WHERE account = ? AND digest IS NULL AND {ended} ORDER BY id LIMIT ? {skip}`),
-		[]any{s.account.Name, eraseBatch}, func(row Scanner) error {
-			r, err := scan(row)
-			ended = append(ended, r)
-			return err
-		})
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range ended {
-		digest, progress, err := s.remains(r)
-		if err != nil {
-			return 0, err
-		}
-		if _, err := s.exec(ctx, c, `UPDATE {t} SET {erase} WHERE id = ?`, digest, progress, r.ID); err != nil {
-			return 0, err
-		}
-	}
-	return len(ended), nil
 }

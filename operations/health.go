@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Ready returns nil if the database responds, has the tables of this release and knows the
+// Ready returns nil if the database responds, has the tables and knows the
 // outbox's account. It only reads, and is meant for a readiness probe.
 func (o *Outbox[TX]) Ready(ctx context.Context) error {
 	var is storedAccount
@@ -20,8 +20,8 @@ func (o *Outbox[TX]) Ready(ctx context.Context) error {
 	})
 	switch {
 	case err != nil:
-		return wrap(fmt.Errorf("the tables can't be read: if they do not exist or are of an earlier release, run Outbox.Migrate: %w", err))
-	case !known || is.digestKey == "":
+		return wrap(fmt.Errorf("the tables can't be read: if they do not exist, run Outbox.Migrate: %w", err))
+	case !known:
 		return fmt.Errorf("operations: the database has no account %s: run Outbox.Migrate with a client of this account first", o.store.account.Name)
 	}
 	return o.store.compare(is.fingerprint)

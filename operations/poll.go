@@ -17,7 +17,7 @@ type polling[TX any] struct {
 func newPolling[TX any]() *polling[TX] { return &polling[TX]{woken: make(chan struct{}, 1)} }
 
 // Migrate implements [Engine].
-func (*polling[TX]) Migrate(context.Context, TX, bool) error { return nil }
+func (*polling[TX]) Migrate(context.Context, TX) error { return nil }
 
 // Wake implements [Engine].
 func (p *polling[TX]) Wake(context.Context, TX, int64, string) error {

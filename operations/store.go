@@ -39,7 +39,7 @@ func newStore[TX any](driver Driver[TX], schema string, account gateway.Account,
 	s := &store[TX]{driver: driver, logger: logger, schema: schema, account: account, build: debug.ReadBuildInfo}
 	s.table, s.accounts = s.qualified("gateway_operations"), s.qualified("gateway_operations_accounts")
 	words := []string{
-		"{t}", s.table, "{accounts}", s.accounts, "{open}", "state IN ('waiting', 'working', 'sent', 'decided')", "{ended}", "state IN ('done', 'canceled')",
+		"{t}", s.table, "{accounts}", s.accounts, "{open}", "state IN ('waiting', 'working', 'sent', 'decided')",
 		"{rivals}", s.rivals(), "{columns}",
 	}
 	if driver.Dialect() == DialectSQLite {
@@ -181,7 +181,7 @@ func (s *store[TX]) try(ctx context.Context, work func() error) error {
 }
 
 func columns(clock string) string {
-	return `id, account, kind, key, scope, COALESCE(resource, ''), state, CAST(params AS TEXT), CAST(progress AS TEXT), claims,
+	return `id, account, kind, key, COALESCE(resource, ''), state, CAST(params AS TEXT), CAST(progress AS TEXT), claims,
 		created_at, updated_at, due_at, ` + clock
 }
 
@@ -191,7 +191,6 @@ type record struct {
 
 	params []byte
 	p      progress
-	scope  string    // part of the derived idempotency key
 	claims int64     // how often it was claimed: a worker that has lost it can't write
 	now    time.Time // the database's clock when the record was read
 	read   time.Time // this process's clock at the same time
@@ -206,7 +205,7 @@ func scan(row Scanner, more ...any) (*record, error) {
 	var state string
 	var created, updated, due, now int64
 	err := row.Scan(append([]any{
-		&r.ID, &r.Account, &r.Kind, &r.Key, &r.scope, &r.Resource, &state, &r.params, &stored, &r.claims, &created, &updated, &due, &now,
+		&r.ID, &r.Account, &r.Kind, &r.Key, &r.Resource, &state, &r.params, &stored, &r.claims, &created, &updated, &due, &now,
 	}, more...)...)
 	if err != nil {
 		return nil, err
@@ -231,9 +230,9 @@ func (s *store[TX]) record(ctx context.Context, c Conn, query string, args []any
 
 func (s *store[TX]) insert(ctx context.Context, tx TX, i identity, params []byte) (*Entry, error) {
 	c := s.driver.In(tx)
-	r, err := s.record(ctx, c, `INSERT INTO {t} (account, scope, kind, key, resource, params, state, progress, claims, due_at, created_at, updated_at)
-		VALUES (?, ?, ?, ?, NULLIF(?, ''), {jsonb}, 'waiting', '{}', 0, {now}, {now}, {now}) ON CONFLICT (account, kind, key) DO NOTHING RETURNING {columns}`,
-		[]any{s.account.Name, s.account.Name, i.kind, i.key, i.resource, string(params)})
+	r, err := s.record(ctx, c, `INSERT INTO {t} (account, kind, key, resource, params, state, progress, claims, due_at, created_at, updated_at)
+		VALUES (?, ?, ?, NULLIF(?, ''), {jsonb}, 'waiting', '{}', 0, {now}, {now}, {now}) ON CONFLICT (account, kind, key) DO NOTHING RETURNING {columns}`,
+		[]any{s.account.Name, i.kind, i.key, i.resource, string(params)})
 	if err != nil {
 		return nil, fmt.Errorf("operations: %w", err)
 	}

@@ -221,8 +221,8 @@ func (w *world) fill() {
 		`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
 			` + copies + ` SELECT key || i, account, subject || i, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error
 			FROM gateway_facts, n WHERE kind = 'settled'`,
-		`INSERT INTO gateway_operations (account, scope, kind, key, state, params, progress, claims, due_at, created_at, updated_at)
-			` + copies + ` SELECT account, scope, kind, key || i, state, params, progress, claims, due_at, created_at, updated_at FROM gateway_operations, n`,
+		`INSERT INTO gateway_operations (account, kind, key, state, params, progress, claims, due_at, created_at, updated_at)
+			` + copies + ` SELECT account, kind, key || i, state, params, progress, claims, due_at, created_at, updated_at FROM gateway_operations, n`,
 	} {
 		w.exec(statement)
 	}

@@ -19,7 +19,6 @@ type engine struct {
 	account  string
 	table    string
 	jobs     string        // River's table of jobs
-	queues   string        // River's table of queues
 	workers  int           // of the queue
 	interval time.Duration // of the sweep
 	logger   *slog.Logger
@@ -36,41 +35,17 @@ func (e *engine) Wake(ctx context.Context, tx pgx.Tx, id int64, kind string) err
 }
 
 // Migrate implements operations.Engine.
-func (e *engine) Migrate(ctx context.Context, tx pgx.Tx, adopted bool) error {
+func (e *engine) Migrate(ctx context.Context, tx pgx.Tx) error {
 	var has bool
 	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'job_id' AND NOT attisdropped)`,
 		e.table).Scan(&has); err != nil {
 		return err
 	}
-	if !has {
-		if _, err := tx.Exec(ctx, `ALTER TABLE `+e.table+` ADD COLUMN job_id bigint`); err != nil {
-			return err
-		}
-	}
-	if !adopted {
+	if has {
 		return nil
 	}
-	return e.moveJobs(ctx, tx)
-}
-
-// moveJobs moves the jobs of a release without accounts to the account's queue, which
-// is paused if the old one was.
-func (e *engine) moveJobs(ctx context.Context, tx pgx.Tx) error {
-	var exist bool
-	if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL`, e.jobs, e.queues).Scan(&exist); err != nil || !exist {
-		return err
-	}
-	queue := queueOf(e.account)
-	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE `+e.jobs+` SET queue = $1, args = args || jsonb_build_object('account', $2::text)
-		WHERE kind = $3 AND queue = $4 AND state IN ('available', 'scheduled', 'retryable', 'pending')`,
-		queue, e.account, jobArgs{}.Kind(), baseQueue)
-	batch.Queue(`DELETE FROM `+e.jobs+` WHERE kind = $1 AND queue = $2 AND state IN ('available', 'scheduled', 'retryable', 'pending')`,
-		sweepArgs{}.Kind(), baseQueue)
-	batch.Queue(`INSERT INTO `+e.queues+` (name, created_at, metadata, paused_at, updated_at)
-		SELECT $1, now(), '{}', paused_at, now() FROM `+e.queues+` WHERE name = $2 AND paused_at IS NOT NULL
-		ON CONFLICT (name) DO UPDATE SET paused_at = EXCLUDED.paused_at, updated_at = now()`, queue, baseQueue)
-	return tx.SendBatch(ctx, batch).Close()
+	_, err := tx.Exec(ctx, `ALTER TABLE `+e.table+` ADD COLUMN job_id bigint`)
+	return err
 }
 
 // runningJob is how long a job that was just fetched may take to claim its
@@ -84,9 +59,9 @@ func (e *engine) orphans(ctx context.Context, tx pgx.Tx, limit int) ([]jobArgs, 
 	rows, err := tx.Query(ctx, `SELECT o.id, o.kind, o.account
 		FROM (SELECT CAST(EXTRACT(EPOCH FROM now()) * 1000 AS bigint) AS now) AS clock, `+e.table+` o LEFT JOIN `+e.jobs+` j ON j.id = o.job_id
 		WHERE o.state IN ('waiting', 'working', 'sent', 'decided') AND o.due_at < clock.now AND (o.lease_until IS NULL OR o.lease_until < clock.now)
-			AND (j.id IS NULL OR j.queue = $3 OR j.state NOT IN ('available', 'scheduled', 'retryable', 'pending')
+			AND (j.id IS NULL OR j.state NOT IN ('available', 'scheduled', 'retryable', 'pending')
 				AND (j.state <> 'running' OR j.attempted_at < now() - $2::interval))
-		ORDER BY o.due_at LIMIT $1 FOR UPDATE OF o SKIP LOCKED`, limit, runningJob, baseQueue)
+		ORDER BY o.due_at LIMIT $1 FOR UPDATE OF o SKIP LOCKED`, limit, runningJob)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +82,29 @@ func TestALostJobIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	w.work(w.outbox)
 	w.reaches("order-1", operations.Done)
+}
+
+// An operator paused the queue, for example to restore a backup: a process that starts
+// leaves the operations alone until the operator resumes it.
+func TestAPausedQueueStaysPaused(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	w.insert(payout("payout-1", 100))
+	_, err := w.pool.Exec(t.Context(), `INSERT INTO river_queue (name, created_at, metadata, paused_at, updated_at) VALUES ($1, now(), '{}', now(), now())`, w.outbox.Queue())
+	require.NoError(t, err)
+	w.outbox = w.newOutbox()
+	w.work(w.outbox)
+	client, err := river.NewClient(riverpgxv5.New(w.pool), &river.Config{Logger: quiet})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // the workers have started
+		queue, err := client.QueueGet(t.Context(), w.outbox.Queue())
+		return assert.NoError(t, err) && queue.UpdatedAt.After(*queue.PausedAt)
+	}, time.Minute, 10*time.Millisecond)
+	list, err := w.outbox.List(t.Context(), operations.Query{})
+	require.NoError(t, err)
+	assert.Equal(t, operations.Waiting, list[0].State)
+	require.NoError(t, client.QueueResume(t.Context(), w.outbox.Queue(), nil))
+	w.reaches("payout-1", operations.Done)
 }
 
 // An operation has one job, although it is inserted twice, and River's tables and UI

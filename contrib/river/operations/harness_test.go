@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -107,13 +106,6 @@ func (w *world) client(opts ...gateway.Option) *gateway.Client {
 	return w.gw.Account(w.key).Client(append([]gateway.Option{gateway.WithAccount(w.account)}, opts...)...)
 }
 
-// through makes the outbox call the gateway through a transport.
-func (w *world) through(transport http.RoundTripper) {
-	w.Helper()
-	w.config.Client = w.client(gateway.WithHTTPClient(&http.Client{Transport: transport}))
-	w.outbox = w.newOutbox()
-}
-
 func (w *world) newOutbox() *operations.Outbox {
 	w.Helper()
 	outbox, err := operations.New(w.pool, w.config)
@@ -192,42 +184,12 @@ func (w *world) reaches(key string, state operations.State) *operations.Entry {
 	return nil
 }
 
-// result returns the result that an operation's handler got; the handler must
-// have committed exactly once.
-func (w *world) result(key string) (value, rejection string) {
-	w.Helper()
-	rows, err := w.pool.Query(w.Context(), `SELECT value, error FROM results WHERE key = $1 AND account = $2`, key, w.account)
-	require.NoError(w, err)
-	n := 0
-	_, err = pgx.ForEachRow(rows, []any{&value, &rejection}, func() error { n++; return nil })
-	require.NoError(w, err)
-	require.Equal(w, 1, n, "the handler of %s must commit once", key)
-	return value, rejection
-}
-
-// paid creates a paid transaction.
-func (w *world) paid(amount int64) *gateway.Transaction {
-	w.Helper()
-	tx, err := w.client().Transactions.Create(w.Context(), order("", amount))
-	require.NoError(w, err)
-	require.NoError(w, w.gw.Transactions.Pay(tx.ID))
-	return tx
-}
-
 func order(ref string, amount int64) gateway.TransactionParams {
 	return gateway.TransactionParams{
 		ExternalRef: ref, Amount: amount, Method: gateway.Pix,
 		Buyer:    gateway.BuyerParams{Name: "Ana Souza", Email: "ana@example.com", Document: &gateway.Document{Type: "CPF", Number: "52998224725"}},
 		Products: []gateway.Product{{Name: "Mug", Price: amount}},
 	}
-}
-
-// refunded returns how much of a transaction the gateway refunded.
-func (w *world) refunded(id string) int64 {
-	w.Helper()
-	tx, err := w.client().Transactions.Get(w.Context(), id)
-	require.NoError(w, err)
-	return tx.RefundedAmount
 }
 
 func payout(ref string, amount int64) operations.CreateTransfer {
@@ -244,8 +206,3 @@ func (w *world) payouts() map[string][]int64 {
 	}
 	return amounts
 }
-
-// roundTripper is a transport that is a function.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -48,7 +48,7 @@ func New(pool *pgxpool.Pool, config Config) (*Outbox, error) {
 		return nil, fmt.Errorf("operations: %w", err)
 	}
 	e.account, e.table = core.Account().Name, core.Table()
-	e.jobs, e.queues = qualified(config.Schema, "river_job"), qualified(config.Schema, "river_queue")
+	e.jobs = qualified(config.Schema, "river_job")
 	return &Outbox{Outbox: core, engine: e}, nil
 }
 

@@ -6,8 +6,7 @@ import (
 	"regexp"
 )
 
-// baseQueue is the first part of the queues' names. Earlier releases, which had
-// no accounts, used it as the only queue.
+// baseQueue is the first part of the queues' names.
 const baseQueue = "gateway_operations"
 
 // River limits what the name of a queue contains.
