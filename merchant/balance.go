@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/database"
 )
 
 // An account's balance is noted four times a day, and only while nothing waits: a payment
@@ -21,7 +21,7 @@ const (
 type noted struct{ at, balance, booked int64 }
 
 // noteBalances notes the balances that are due.
-func (m *Merchant) noteBalances(ctx context.Context) {
+func (m *core) noteBalances(ctx context.Context) {
 	for _, a := range m.accounts {
 		if a.Balance == nil {
 			continue
@@ -37,24 +37,24 @@ func (m *Merchant) noteBalances(ctx context.Context) {
 }
 
 // claimBalance reports whether the balance is due, and has this process note it.
-func (m *Merchant) claimBalance(ctx context.Context, a *account) (bool, error) {
-	c := m.store.conn()
+func (m *core) claimBalance(ctx context.Context, a *account) (bool, error) {
+	c := m.db.Conn()
 	var at int64
-	due, err := c.first(ctx, `SELECT COALESCE(balance_at, 0) FROM gateway_accounts WHERE name = ? AND COALESCE(balance_at, 0) <= {now}`, []any{a.Name}, &at)
+	due, err := c.Row(ctx, `SELECT COALESCE(balance_at, 0) FROM {s}gateway_accounts WHERE name = ? AND COALESCE(balance_at, 0) <= {now}`, []any{a.Name}, &at)
 	if err != nil || !due {
 		return false, err
 	}
-	claimed, err := c.exec(ctx, `UPDATE gateway_accounts SET balance_at = {now} + ? WHERE name = ? AND COALESCE(balance_at, 0) = ?`,
+	claimed, err := c.Exec(ctx, `UPDATE {s}gateway_accounts SET balance_at = {now} + ? WHERE name = ? AND COALESCE(balance_at, 0) = ?`,
 		min(balanceAgain, m.cfg.CompareEvery).Milliseconds(), a.Name, at)
 	return claimed > 0, err
 }
 
-func (m *Merchant) noteBalance(ctx context.Context, a *account) error {
+func (m *core) noteBalance(ctx context.Context, a *account) error {
 	n, err := m.waiting(ctx)
 	if err != nil || n.requests+n.events+n.refunds > 0 {
 		return err
 	}
-	c := m.store.conn()
+	c := m.db.Conn()
 	before, err := m.newest(ctx)
 	if err != nil {
 		return err
@@ -66,18 +66,18 @@ func (m *Merchant) noteBalance(ctx context.Context, a *account) error {
 		return err
 	}
 	var is noted
-	if _, err := c.first(ctx, `SELECT {now}, CAST(COALESCE(SUM(amount), 0) AS {bigint}) FROM gateway_facts
+	if _, err := c.Row(ctx, `SELECT {now}, CAST(COALESCE(SUM(amount), 0) AS {int}) FROM {s}gateway_facts
 		WHERE account = ? AND amount IS NOT NULL AND currency = ?`, []any{a.Name, string(currency)}, &is.at, &is.booked); err != nil {
 		return err
 	}
 	if after, err := m.newest(ctx); err != nil || after != before {
 		return err
 	}
-	if err := c.must(ctx, `INSERT INTO gateway_balances (account, currency, at, balance, booked) VALUES (?, ?, ?, ?, ?)`,
+	if err := c.Must(ctx, `INSERT INTO {s}gateway_balances (account, currency, at, balance, booked) VALUES (?, ?, ?, ?, ?)`,
 		a.Name, string(currency), is.at, balance, is.booked); err != nil {
 		return err
 	}
-	return c.must(ctx, `UPDATE gateway_accounts SET balance_at = {now} + ? WHERE name = ?`, min(balanceEvery, m.cfg.CompareEvery).Milliseconds(), a.Name)
+	return c.Must(ctx, `UPDATE {s}gateway_accounts SET balance_at = {now} + ? WHERE name = ?`, min(balanceEvery, m.cfg.CompareEvery).Milliseconds(), a.Name)
 }
 
 // balance compares how much the account's balance changed in the month with the entries
@@ -115,8 +115,8 @@ func (k *check) balance(ctx context.Context) error {
 // nothing, the nearest note of the month.
 func (k *check) noted(ctx context.Context, at time.Time, nearest string) (list []noted, err error) {
 	read := func(from, to time.Time, order string) error {
-		return k.c.each(ctx, `SELECT at, balance, booked FROM gateway_balances WHERE account = ? AND currency = ? AND at >= ? AND at < ? ORDER BY `+order,
-			[]any{k.account.Name, string(k.currency), from.UnixMilli(), to.UnixMilli()}, func(row operations.Scanner) error {
+		return k.c.Each(ctx, `SELECT at, balance, booked FROM {s}gateway_balances WHERE account = ? AND currency = ? AND at >= ? AND at < ? ORDER BY `+order,
+			[]any{k.account.Name, string(k.currency), from.UnixMilli(), to.UnixMilli()}, func(row database.Scanner) error {
 				var n noted
 				err := row.Scan(&n.at, &n.balance, &n.booked)
 				list = append(list, n)

@@ -3,7 +3,6 @@ package merchant
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -62,7 +62,11 @@ func reference(a *account, order string, attempt int) string {
 // not known, and [ErrState] if the order is closed, or a charge of it was paid in part;
 // both with that charge. It is [gateway.ErrValidation] if the charge breaks a rule of the
 // gateway. Then nothing was stored.
-func (m *Merchant) ChargeTx(ctx context.Context, tx *sql.Tx, p ChargeParams) (*Charge, error) {
+func (m *Merchant[TX]) ChargeTx(ctx context.Context, tx TX, p ChargeParams) (*Charge, error) {
+	return m.chargeTx(ctx, m.in(tx), p)
+}
+
+func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (*Charge, error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -93,7 +97,7 @@ func (m *Merchant) ChargeTx(ctx context.Context, tx *sql.Tx, p ChargeParams) (*C
 		}
 	}
 	// What the buyer chose last is what Order.Current shows.
-	return c, d.c.must(ctx, `UPDATE gateway_orders SET current = ? WHERE subject = ?`, c.ID, d.order.ID)
+	return c, d.c.Must(ctx, `UPDATE {s}gateway_orders SET current = ? WHERE subject = ?`, c.ID, d.order.ID)
 }
 
 // earlier returns the charge of the order that a new one would repeat, or an error if a
@@ -195,7 +199,7 @@ func (d *desk) add(ctx context.Context, a *account, attempt int, p ChargeParams,
 	if err != nil {
 		return nil, err
 	}
-	if err := d.c.must(ctx, `INSERT INTO gateway_charges (id, account, subject, attempt, ref, state, check_at, created_at, record)
+	if err := d.c.Must(ctx, `INSERT INTO {s}gateway_charges (id, account, subject, attempt, ref, state, check_at, created_at, record)
 		VALUES (?, ?, ?, ?, ?, ?, {now} + ?, {now}, ?)`,
 		ch.Books.ID, a.Name, ch.subject, attempt, ch.ref, string(New), soonest.Milliseconds(), record); err != nil {
 		return nil, err
@@ -232,10 +236,10 @@ func (ch *charge) shown() *Charge {
 // Charge is [Merchant.ChargeTx] in a transaction of its own, followed by [Merchant.Send].
 // If the charge was stored and can't be sent now, it returns the charge without an error:
 // [Merchant.Run] sends it.
-func (m *Merchant) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
+func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 	var c *Charge
-	if err := m.store.transaction(ctx, func(tx *sql.Tx) (err error) {
-		c, err = m.ChargeTx(ctx, tx, p)
+	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+		c, err = m.chargeTx(ctx, tx, p)
 		return err
 	}); err != nil {
 		return c, err
@@ -258,8 +262,8 @@ func (m *Merchant) Charge(ctx context.Context, p ChargeParams) (*Charge, error) 
 //
 // The error is [ErrNotFound] if there is no such charge. After any other error the charge
 // remains stored.
-func (m *Merchant) Send(ctx context.Context, chargeID string) (*Charge, error) {
-	ch, err := m.readCharge(ctx, m.store.conn(), chargeID)
+func (m *core) Send(ctx context.Context, chargeID string) (*Charge, error) {
+	ch, err := m.readCharge(ctx, m.db.Conn(), chargeID)
 	if err != nil {
 		return nil, err
 	}
@@ -269,19 +273,19 @@ func (m *Merchant) Send(ctx context.Context, chargeID string) (*Charge, error) {
 	if err := m.sync(ctx, ch); err != nil {
 		return nil, err
 	}
-	if ch, err = m.readCharge(ctx, m.store.conn(), chargeID); err != nil {
+	if ch, err = m.readCharge(ctx, m.db.Conn(), chargeID); err != nil {
 		return nil, err
 	}
 	return ch.shown(), nil
 }
 
 // sync takes over what the outbox knows of a charge's requests.
-func (m *Merchant) sync(ctx context.Context, ch *charge) error {
+func (m *core) sync(ctx context.Context, ch *charge) error {
 	return m.book(ctx, ch, books.Reading[gateway.Transaction]{})
 }
 
 // send sends an operation now, unless it was before.
-func (m *Merchant) send(ctx context.Context, a *account, kind, key string) error {
+func (m *core) send(ctx context.Context, a *account, kind, key string) error {
 	if key == "" { // the gateway made the charge
 		return nil
 	}
@@ -294,8 +298,8 @@ func (m *Merchant) send(ctx context.Context, a *account, kind, key string) error
 }
 
 // charged stores the outcome of the request for a charge.
-func (m *Merchant) charged(ctx context.Context, tx *sql.Tx, a *account, r operations.TransactionResult) error {
-	ch, err := m.readCharge(ctx, m.store.in(tx), r.Operation.ExternalRef)
+func (m *core) charged(ctx context.Context, tx sqldb.Tx, a *account, r operations.TransactionResult) error {
+	ch, err := m.readCharge(ctx, m.db.In(tx), r.Operation.ExternalRef)
 	if err != nil {
 		return err
 	}

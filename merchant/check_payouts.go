@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // paidOut is a payout with the sum of its entries.
@@ -87,10 +87,10 @@ func (list paidOuts) of(t *gateway.Transfer) *paidOut {
 
 // payouts returns the payouts that a condition selects.
 func (k *check) payouts(ctx context.Context, where string, args ...any) (list paidOuts, err error) {
-	err = k.c.each(ctx, `SELECT p.id, p.subject, p.ref, COALESCE(p.transfer_id, ''), CAST(COALESCE(-SUM(f.amount), 0) AS {bigint}),
+	err = k.c.Each(ctx, `SELECT p.id, p.subject, p.ref, COALESCE(p.transfer_id, ''), CAST(COALESCE(-SUM(f.amount), 0) AS {int}),
 			COALESCE(MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END), 0)
-		FROM gateway_payouts AS p LEFT JOIN gateway_facts AS f ON f.subject = p.subject AND f.record = p.id AND f.kind = '`+string(books.EntryPaidOut)+`'
-		WHERE `+where+` GROUP BY p.id, p.subject, p.ref, p.transfer_id ORDER BY p.id`, append([]any{k.month}, args...), func(row operations.Scanner) error {
+		FROM {s}gateway_payouts AS p LEFT JOIN {s}gateway_facts AS f ON f.subject = p.subject AND f.record = p.id AND f.kind = '`+string(books.EntryPaidOut)+`'
+		WHERE `+where+` GROUP BY p.id, p.subject, p.ref, p.transfer_id ORDER BY p.id`, append([]any{k.month}, args...), func(row database.Scanner) error {
 		p := new(paidOut)
 		var during int
 		err := row.Scan(&p.id, &p.subject, &p.ref, &p.transfer, &p.out, &during)
@@ -114,7 +114,7 @@ func (k *check) compareTransfer(t *gateway.Transfer, p *paidOut) {
 // olderTransfers compares the transfers with entries in the month that were not listed.
 func (k *check) olderTransfers(ctx context.Context) error {
 	list, err := k.payouts(ctx, `p.transfer_id IS NOT NULL AND p.account = ? AND p.id IN (
-		SELECT record FROM gateway_facts WHERE account = ? AND month = ? AND kind = '`+string(books.EntryPaidOut)+`')`, k.account.Name, k.account.Name, k.month)
+		SELECT record FROM {s}gateway_facts WHERE account = ? AND month = ? AND kind = '`+string(books.EntryPaidOut)+`')`, k.account.Name, k.account.Name, k.month)
 	if err != nil {
 		return err
 	}

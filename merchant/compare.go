@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // comparison is a table with records that are compared with the gateway.
@@ -16,16 +16,16 @@ type comparison struct {
 	look        func(ctx context.Context, id string, source books.Source) error
 }
 
-func (m *Merchant) comparisons() []comparison {
+func (m *core) comparisons() []comparison {
 	return []comparison{
-		{"charge", "gateway_charges", m.look},
-		{"payout", "gateway_payouts", m.lookPayout},
-		{"subscription", "gateway_subscriptions", m.lookSubscription},
+		{"charge", "{s}gateway_charges", m.look},
+		{"payout", "{s}gateway_payouts", m.lookPayout},
+		{"subscription", "{s}gateway_subscriptions", m.lookSubscription},
 	}
 }
 
 // compare reads what is due until ctx ends.
-func (m *Merchant) compare(ctx context.Context) {
+func (m *core) compare(ctx context.Context) {
 	for ctx.Err() == nil {
 		n := 0
 		for _, kind := range m.comparisons() {
@@ -51,15 +51,15 @@ func (m *Merchant) compare(ctx context.Context) {
 const readers = 4
 
 // compareDue compares records of a kind that are due and returns how many.
-func (m *Merchant) compareDue(ctx context.Context, kind comparison) (n int, err error) {
+func (m *core) compareDue(ctx context.Context, kind comparison) (n int, err error) {
 	type due struct {
 		id string
 		at int64
 	}
 	var list []due
 	names, args := m.names()
-	err = m.store.conn().each(ctx, `SELECT id, check_at FROM `+kind.table+` WHERE check_at <= {now} AND account IN (`+names+`) ORDER BY check_at LIMIT ?`,
-		append(args, 4*readers), func(row operations.Scanner) error {
+	err = m.db.Conn().Each(ctx, `SELECT id, check_at FROM `+kind.table+` WHERE check_at <= {now} AND account IN (`+names+`) ORDER BY check_at LIMIT ?`,
+		append(args, 4*readers), func(row database.Scanner) error {
 			var d due
 			err := row.Scan(&d.id, &d.at)
 			list = append(list, d)
@@ -73,7 +73,7 @@ func (m *Merchant) compareDue(ctx context.Context, kind comparison) (n int, err 
 	var workers sync.WaitGroup
 	slots := make(chan struct{}, readers)
 	for _, d := range list {
-		claimed, err := m.store.conn().exec(ctx, `UPDATE `+kind.table+` SET check_at = {now} + ? WHERE id = ? AND check_at = ?`, again, d.id, d.at)
+		claimed, err := m.db.Conn().Exec(ctx, `UPDATE `+kind.table+` SET check_at = {now} + ? WHERE id = ? AND check_at = ?`, again, d.id, d.at)
 		if err != nil || claimed == 0 { // another process has it
 			continue
 		}

@@ -3,7 +3,6 @@ package merchant
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -21,12 +21,9 @@ type Config struct {
 	// good.
 	Accounts []Account
 
-	// Dialect is the database's; the zero value means [operations.DialectSQLite]. See
-	// [operations.SQLite] for how to open it, and [operations.Postgres].
-	Dialect operations.Dialect
-
-	// On has the callbacks.
-	On Callbacks
+	// Location says in which schema the tables are, and who creates them; the zero value is
+	// right for most programs.
+	Location database.Location
 
 	// SendTimeout, SettleAfter and KeyLifetime are those of [operations.Config].
 	SendTimeout, SettleAfter, KeyLifetime time.Duration
@@ -115,46 +112,46 @@ type Account struct {
 // back tx.
 //
 // A fact whose callback is nil counts as delivered.
-type Callbacks struct {
+type Callbacks[TX any] struct {
 	// Paid: an order, or a sale by link, is paid in full, for the first time. Ship only if
 	// Charge.Left is not less than Charge.Requested or, if a person accepted less,
 	// Charge.Paid: the payment may have been refunded or disputed since. Paid is not called
 	// again when a dispute is won: ship then in Disputed.
-	Paid func(ctx context.Context, tx *sql.Tx, c *Charge) error
+	Paid func(ctx context.Context, tx TX, c *Charge) error
 
 	// PaidAgain: a charge was paid that the order did not need any more: a second charge,
 	// or any payment after [Merchant.CloseOrderTx]. If it is nil, the payment is a
 	// [Problem]; [RefundAgain] refunds it.
-	PaidAgain func(ctx context.Context, tx *sql.Tx, c *Charge) error
+	PaidAgain func(ctx context.Context, tx TX, c *Charge) error
 
 	// Unpaid: a charge ended without payment, see Charge.Reason. Paid may follow for a
 	// voucher that is paid late.
-	Unpaid func(ctx context.Context, tx *sql.Tx, c *Charge) error
+	Unpaid func(ctx context.Context, tx TX, c *Charge) error
 
 	// Refunded: more money of a charge went back, by a refund of yours or by someone else
 	// (Refund.ID is ""). Decide by Refund.Order.Left: after a double payment a refund
 	// does not cancel the order.
-	Refunded func(ctx context.Context, tx *sql.Tx, r *Refund) error
+	Refunded func(ctx context.Context, tx TX, r *Refund) error
 
 	// RefundRejected: a refund of yours was not made and never will be, see Refund.Reason.
-	RefundRejected func(ctx context.Context, tx *sql.Tx, r *Refund) error
+	RefundRejected func(ctx context.Context, tx TX, r *Refund) error
 
 	// Disputed: a charge was charged back or disputed (Charge.Disputed > 0), or the
 	// dispute ended in your favor (0 again). Decide by Charge.OrderLeft: after a double
 	// payment the order is still paid by the other charge.
-	Disputed func(ctx context.Context, tx *sql.Tx, c *Charge) error
+	Disputed func(ctx context.Context, tx TX, c *Charge) error
 
 	// Payout: a payout has ended: it was paid, failed, was canceled or was rejected. It
 	// is called again if a payout that was paid is returned.
-	Payout func(ctx context.Context, tx *sql.Tx, p *Payout) error
+	Payout func(ctx context.Context, tx TX, p *Payout) error
 
 	// Subscription: see [Subscription.Event]. Subscription.PaidUntil never goes back, so
 	// one UPDATE of your own row suffices for all events. Paid and Unpaid are not called
 	// for the charges of a subscription; Refunded and Disputed are, with Charge.Order "".
-	Subscription func(ctx context.Context, tx *sql.Tx, s *Subscription) error
+	Subscription func(ctx context.Context, tx TX, s *Subscription) error
 
 	// Problem: a person must decide or look, see [Merchant.Problems].
-	Problem func(ctx context.Context, tx *sql.Tx, p *Problem) error
+	Problem func(ctx context.Context, tx TX, p *Problem) error
 }
 
 var (
@@ -190,7 +187,6 @@ func invalid(op, field, message string) error {
 
 // set fills in the defaults and checks the configuration.
 func (c *Config) set() error {
-	c.Dialect = cmp.Or(c.Dialect, operations.DialectSQLite)
 	c.CompareEvery = cmp.Or(c.CompareEvery, 24*time.Hour)
 	c.CompareFor = cmp.Or(c.CompareFor, 180*24*time.Hour)
 	c.CallbackTimeout = cmp.Or(c.CallbackTimeout, 30*time.Second)

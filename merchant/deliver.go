@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // delivery is a fact that is reported to the merchant.
@@ -36,7 +37,7 @@ const firstLook = 5 * time.Millisecond
 // courier calls the callbacks of facts, at most Workers at a time. A callback that takes
 // long keeps its own order waiting and one worker, and no other order.
 type courier struct {
-	m     *Merchant
+	m     *core
 	due   []int64        // facts that are due
 	busy  map[int64]bool // facts whose callbacks run here
 	ended chan delivered
@@ -49,7 +50,7 @@ type delivered struct {
 }
 
 // deliver calls the callbacks until ctx ends.
-func (m *Merchant) deliver(ctx context.Context) {
+func (m *core) deliver(ctx context.Context) {
 	c := &courier{m: m, busy: map[int64]bool{}, ended: make(chan delivered, m.cfg.Workers)}
 	pause, look := m.cfg.PollInterval, true
 	for ctx.Err() == nil {
@@ -81,8 +82,8 @@ func (m *Merchant) deliver(ctx context.Context) {
 // look finds facts that are due, at most one of each order. Other processes may have some.
 func (c *courier) look(ctx context.Context) error {
 	names, args := c.m.names()
-	return c.m.store.conn().each(ctx, `SELECT seq FROM gateway_facts AS f WHERE delivered_at IS NULL AND due_at <= {now} AND account IN (`+names+`)
-		AND `+firstOfOrder+` ORDER BY due_at, seq LIMIT ?`, append(args, 4*c.m.cfg.Workers+len(c.busy)), func(row operations.Scanner) error {
+	return c.m.db.Conn().Each(ctx, `SELECT seq FROM {s}gateway_facts AS f WHERE delivered_at IS NULL AND due_at <= {now} AND account IN (`+names+`)
+		AND `+firstOfOrder+` ORDER BY due_at, seq LIMIT ?`, append(args, 4*c.m.cfg.Workers+len(c.busy)), func(row database.Scanner) error {
 		var seq int64
 		err := row.Scan(&seq)
 		if !c.busy[seq] {
@@ -116,10 +117,10 @@ func (c *courier) end(d delivered) (changed bool) {
 // firstOfOrder selects facts without an earlier one of the same order that is not
 // delivered. Facts of one order are stored under its lock, so their numbers are in the
 // order of their commits.
-const firstOfOrder = `NOT EXISTS (SELECT 1 FROM gateway_facts AS e WHERE e.subject = f.subject AND e.seq < f.seq AND e.delivered_at IS NULL)`
+const firstOfOrder = `NOT EXISTS (SELECT 1 FROM {s}gateway_facts AS e WHERE e.subject = f.subject AND e.seq < f.seq AND e.delivered_at IS NULL)`
 
 // names returns the parameters of a list of the process's accounts.
-func (m *Merchant) names() (parameters string, args []any) {
+func (m *core) names() (parameters string, args []any) {
 	for name := range m.accounts {
 		args = append(args, name)
 	}
@@ -128,7 +129,7 @@ func (m *Merchant) names() (parameters string, args []any) {
 
 // deliverOne calls the callback of a fact and marks it as delivered, in one transaction
 // that holds the fact's lock. changed is false if another process has it.
-func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
+func (m *core) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	// A callback that has begun may end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
@@ -148,7 +149,7 @@ func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	wait := min(time.Second<<min(f.attempts, 12), time.Hour)
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
-	_, err = m.store.conn().exec(ctx, `UPDATE gateway_facts SET attempts = attempts + 1, due_at = {now} + ?, error = ? WHERE seq = ? AND delivered_at IS NULL`,
+	_, err = m.db.Conn().Exec(ctx, `UPDATE {s}gateway_facts SET attempts = attempts + 1, due_at = {now} + ?, error = ? WHERE seq = ? AND delivered_at IS NULL`,
 		wait.Milliseconds(), strings.ToValidUTF8(err.Error(), "\uFFFD"), seq)
 	if err != nil {
 		m.fail(ctx, "the failure of a callback could not be stored", err, slog.Int64("fact", seq))
@@ -157,7 +158,7 @@ func (m *Merchant) deliverOne(ctx context.Context, seq int64) (changed bool) {
 }
 
 // guarded turns a panic into an error.
-func (m *Merchant) guarded(ctx context.Context, run func() error) (err error) {
+func (m *core) guarded(ctx context.Context, run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.cfg.Logger.ErrorContext(ctx, "merchant: a callback panicked", slog.String("stack", string(debug.Stack())))
@@ -169,32 +170,32 @@ func (m *Merchant) guarded(ctx context.Context, run func() error) (err error) {
 
 // tryDelivery is one attempt, and reads the fact. delivered is false if another process has
 // it.
-func (m *Merchant) tryDelivery(ctx context.Context, f *delivery) (delivered bool, err error) {
+func (m *core) tryDelivery(ctx context.Context, f *delivery) (delivered bool, err error) {
 	// The callback's statements may depend on the session's isolation.
-	tx, err := m.store.driver.Begin(ctx, sql.LevelDefault)
+	tx, err := m.db.Driver().Begin(ctx, sql.LevelDefault)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = m.store.driver.Rollback(ctx, tx) }() // after a commit it does nothing
-	c := m.store.in(tx)
-	found, err := c.first(ctx, `SELECT account, subject, record, charge, kind, about, key, callback, attempts FROM gateway_facts AS f
+	defer func() { _ = m.db.Driver().Rollback(ctx, tx) }() // after a commit it does nothing
+	c := m.db.In(tx)
+	found, err := c.Row(ctx, `SELECT account, subject, record, charge, kind, about, key, callback, attempts FROM {s}gateway_facts AS f
 		WHERE seq = ? AND delivered_at IS NULL AND `+firstOfOrder+` {skip}`, []any{f.seq},
 		&f.account, &f.subject, &f.record, &f.charge, &f.kind, &f.about, &f.key, &f.callback, &f.attempts)
 	if err != nil || !found {
 		return false, err
 	}
-	if err := c.must(ctx, `UPDATE gateway_facts SET delivered_at = {now}, error = '' WHERE seq = ?`, f.seq); err != nil {
+	if err := c.Must(ctx, `UPDATE {s}gateway_facts SET delivered_at = {now}, error = '' WHERE seq = ?`, f.seq); err != nil {
 		return false, err
 	}
 	if err := m.call(ctx, tx, f); err != nil {
 		return false, err
 	}
-	return true, m.store.driver.Commit(ctx, tx)
+	return true, m.db.Driver().Commit(ctx, tx)
 }
 
 // call calls the callback of a fact with its record as it is now.
-func (m *Merchant) call(ctx context.Context, tx *sql.Tx, f *delivery) error {
-	on := &m.cfg.On
+func (m *core) call(ctx context.Context, tx sqldb.Tx, f *delivery) error {
+	on := &m.on
 	switch f.callback {
 	case books.OnPaid:
 		return m.callCharge(ctx, tx, f, on.Paid)
@@ -225,11 +226,11 @@ func (m *Merchant) call(ctx context.Context, tx *sql.Tx, f *delivery) error {
 	}
 }
 
-func (m *Merchant) callCharge(ctx context.Context, tx *sql.Tx, f *delivery, call func(context.Context, *sql.Tx, *Charge) error) error {
+func (m *core) callCharge(ctx context.Context, tx sqldb.Tx, f *delivery, call func(context.Context, sqldb.Tx, *Charge) error) error {
 	if call == nil {
 		return nil
 	}
-	c := m.store.in(tx)
+	c := m.db.In(tx)
 	ch, err := m.readCharge(ctx, c, f.record)
 	if err != nil {
 		return err
@@ -243,11 +244,11 @@ func (m *Merchant) callCharge(ctx context.Context, tx *sql.Tx, f *delivery, call
 	return call(ctx, tx, shown)
 }
 
-func (m *Merchant) callRefund(ctx context.Context, tx *sql.Tx, f *delivery, call func(context.Context, *sql.Tx, *Refund) error) error {
+func (m *core) callRefund(ctx context.Context, tx sqldb.Tx, f *delivery, call func(context.Context, sqldb.Tx, *Refund) error) error {
 	if call == nil {
 		return nil
 	}
-	c := m.store.in(tx)
+	c := m.db.In(tx)
 	r := &Refund{Account: f.account, Charge: f.record, State: Done, Amount: f.about}
 	if f.kind != books.Returned {
 		list, err := readRefunds(ctx, c, `WHERE r.id = ?`, f.record)
@@ -271,12 +272,12 @@ func (m *Merchant) callRefund(ctx context.Context, tx *sql.Tx, f *delivery, call
 	return call(ctx, tx, r)
 }
 
-func (m *Merchant) callProblem(ctx context.Context, tx *sql.Tx, f *delivery) error {
-	if m.cfg.On.Problem == nil {
+func (m *core) callProblem(ctx context.Context, tx sqldb.Tx, f *delivery) error {
+	if m.on.Problem == nil {
 		return nil
 	}
 	_, key, _ := strings.Cut(f.key, problemPrefix)
-	list, err := m.readProblems(ctx, m.store.in(tx), `WHERE key = ?`, f.account+":"+key)
+	list, err := m.readProblems(ctx, m.db.In(tx), `WHERE key = ?`, f.account+":"+key)
 	if err != nil {
 		return err
 	}
@@ -286,11 +287,11 @@ func (m *Merchant) callProblem(ctx context.Context, tx *sql.Tx, f *delivery) err
 	if err := m.reported(ctx, tx, list[0]); err != nil {
 		return err
 	}
-	return m.cfg.On.Problem(ctx, tx, list[0])
+	return m.on.Problem(ctx, tx, list[0])
 }
 
 // raise makes a problem of a fact without a callback: money that must go back.
-func (m *Merchant) raise(ctx context.Context, tx *sql.Tx, f *delivery) error {
+func (m *core) raise(ctx context.Context, tx sqldb.Tx, f *delivery) error {
 	p := &books.Problem{Kind: books.IsPaidAgain, Record: f.record}
 	p.Text = fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.record)
 	id := f.record
@@ -299,7 +300,7 @@ func (m *Merchant) raise(ctx context.Context, tx *sql.Tx, f *delivery) error {
 		p.Text = fmt.Sprintf("refund %s of charge %s was rejected, and there is no RefundRejected callback: the money is still with you", f.record, f.charge)
 	}
 	p.Key = string(p.Kind) + "/" + f.key
-	ch, err := m.readCharge(ctx, m.store.in(tx), id)
+	ch, err := m.readCharge(ctx, m.db.In(tx), id)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package merchant
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -56,9 +57,9 @@ type charge struct {
 // desk is the records of one order in a transaction that holds the order's lock. Several
 // charges may be loaded, one after another.
 type desk struct {
-	m     *Merchant
-	tx    *sql.Tx
-	c     conn
+	m     *core
+	tx    sqldb.Tx
+	c     sqldb.Session
 	now   time.Time // the database's
 	order books.Order
 
@@ -72,9 +73,9 @@ type desk struct {
 func orderSubject(id string) string { return "order/" + id }
 
 // open locks an order, which is created if it is missing.
-func (m *Merchant) open(ctx context.Context, tx *sql.Tx, subject string) (*desk, error) {
-	d := &desk{m: m, tx: tx, c: m.store.in(tx)}
-	if _, err := d.c.exec(ctx, `INSERT INTO gateway_orders (subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
+func (m *core) open(ctx context.Context, tx sqldb.Tx, subject string) (*desk, error) {
+	d := &desk{m: m, tx: tx, c: m.db.In(tx)}
+	if _, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_orders (subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
 		VALUES (?, '', 0, 0, 0, 0, 0, 0, '') ON CONFLICT DO NOTHING`, subject); err != nil {
 		return nil, err
 	}
@@ -90,9 +91,9 @@ func (m *Merchant) open(ctx context.Context, tx *sql.Tx, subject string) (*desk,
 }
 
 // readOrder returns nil if there is no such order.
-func readOrder(ctx context.Context, c conn, subject, lock string) (order *books.Order, now time.Time, err error) {
-	err = c.each(ctx, `SELECT currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by, closed_at IS NOT NULL, {now}
-		FROM gateway_orders WHERE subject = ? `+lock, []any{subject}, func(row operations.Scanner) error {
+func readOrder(ctx context.Context, c sqldb.Session, subject, lock string) (order *books.Order, now time.Time, err error) {
+	err = c.Each(ctx, `SELECT currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by, closed_at IS NOT NULL, {now}
+		FROM {s}gateway_orders WHERE subject = ? `+lock, []any{subject}, func(row database.Scanner) error {
 		order = &books.Order{ID: subject}
 		var ms int64
 		if err := row.Scan(&order.Currency, &order.Paid, &order.Fee, &order.Refunded, &order.Disputed, &order.PaidOut,
@@ -105,11 +106,11 @@ func readOrder(ctx context.Context, c conn, subject, lock string) (order *books.
 	return order, now, err
 }
 
-const chargeColumns = `SELECT account, subject, attempt, COALESCE(ref, ''), created_at, record FROM gateway_charges `
+const chargeColumns = `SELECT account, subject, attempt, COALESCE(ref, ''), created_at, record FROM {s}gateway_charges `
 
 // readCharges returns the charges that a condition selects.
-func (m *Merchant) readCharges(ctx context.Context, c conn, where string, args ...any) (list []*charge, err error) {
-	err = c.each(ctx, chargeColumns+where, args, func(row operations.Scanner) error {
+func (m *core) readCharges(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*charge, err error) {
+	err = c.Each(ctx, chargeColumns+where, args, func(row database.Scanner) error {
 		var name, record string
 		var created int64
 		ch := new(charge)
@@ -127,7 +128,7 @@ func (m *Merchant) readCharges(ctx context.Context, c conn, where string, args .
 }
 
 // readCharge returns a charge, or [ErrNotFound].
-func (m *Merchant) readCharge(ctx context.Context, c conn, id string) (*charge, error) {
+func (m *core) readCharge(ctx context.Context, c sqldb.Session, id string) (*charge, error) {
 	list, err := m.readCharges(ctx, c, `WHERE id = ?`, id)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%w: charge %s", ErrNotFound, id)
@@ -139,9 +140,9 @@ func (m *Merchant) readCharge(ctx context.Context, c conn, id string) (*charge, 
 }
 
 // readRefunds returns the refunds of the charges that a condition selects.
-func readRefunds(ctx context.Context, c conn, where string, args ...any) (list []refund, err error) {
-	err = c.each(ctx, `SELECT r.charge, r.record FROM gateway_refunds AS r JOIN gateway_charges AS c ON c.id = r.charge `+where+
-		` ORDER BY r.created_at, r.id`, args, func(row operations.Scanner) error {
+func readRefunds(ctx context.Context, c sqldb.Session, where string, args ...any) (list []refund, err error) {
+	err = c.Each(ctx, `SELECT r.charge, r.record FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge `+where+
+		` ORDER BY r.created_at, r.id`, args, func(row database.Scanner) error {
 		var r refund
 		var record string
 		if err := row.Scan(&r.charge, &record); err != nil {
@@ -275,7 +276,7 @@ func (d *desk) unneeded(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if _, err := d.c.exec(ctx, `UPDATE gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND kind = ? AND closed_at IS NULL`,
+		if _, err := d.c.Exec(ctx, `UPDATE {s}gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND kind = ? AND closed_at IS NULL`,
 			d.order.ID, b.ID, string(books.IsUnderpaid)); err != nil {
 			return err
 		}
@@ -348,7 +349,7 @@ func (d *desk) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.c.must(ctx, `UPDATE gateway_charges SET transaction_id = NULLIF(?, ''), end_to_end_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ?
+	if err := d.c.Must(ctx, `UPDATE {s}gateway_charges SET transaction_id = NULLIF(?, ''), end_to_end_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ?
 		WHERE id = ?`, strings.ToLower(ch.Books.TransactionID), strings.ToLower(ch.EndToEndID), string(ch.Books.State), d.nextCheck(), record, ch.Books.ID); err != nil {
 		return err
 	}
@@ -361,7 +362,7 @@ func (d *desk) save(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := d.c.must(ctx, `UPDATE gateway_refunds SET state = ?, record = ? WHERE id = ?`, string(r.State), record, r.ID); err != nil {
+		if err := d.c.Must(ctx, `UPDATE {s}gateway_refunds SET state = ?, record = ? WHERE id = ?`, string(r.State), record, r.ID); err != nil {
 			return err
 		}
 	}
@@ -370,7 +371,7 @@ func (d *desk) save(ctx context.Context) error {
 
 func (d *desk) saveOrder(ctx context.Context) error {
 	o := &d.order
-	return d.c.must(ctx, `UPDATE gateway_orders SET currency = ?, paid = ?, fee = ?, refunded = ?, disputed = ?, paid_out = ?, adjusted = ?, settled_by = ?,
+	return d.c.Must(ctx, `UPDATE {s}gateway_orders SET currency = ?, paid = ?, fee = ?, refunded = ?, disputed = ?, paid_out = ?, adjusted = ?, settled_by = ?,
 		closed_at = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(closed_at, {now}) END WHERE subject = ?`,
 		string(o.Currency), o.Paid, o.Fee, o.Refunded, o.Disputed, o.PaidOut, o.Adjusted, o.SettledBy, number(o.Closed), o.ID)
 }
@@ -397,7 +398,7 @@ func (d *desk) fact(ctx context.Context, f *books.Fact) error {
 	if f.Amount != 0 {
 		amount = &f.Amount
 	}
-	n, err := d.c.exec(ctx, `INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source,
+	n, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source,
 			created_at, callback, delivered_at, due_at, attempts, error)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, ?, CASE WHEN ? = '' THEN {now} ELSE NULL END, {now}, 0, '')`,
 		d.key(f.Kind, f.Key), a.Name, f.Order, f.Record, f.Charge, string(f.Kind), amount, string(f.Currency), f.About, f.At.UnixMilli(),
@@ -413,7 +414,7 @@ const onProblem = books.Callback("problem")
 
 func (d *desk) problem(ctx context.Context, p *books.Problem) error {
 	key := d.key("", p.Key)
-	n, err := d.c.exec(ctx, `INSERT INTO gateway_problems (key, account, subject, record, kind, text, since)
+	n, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_problems (key, account, subject, record, kind, text, since)
 		VALUES (?, ?, ?, ?, ?, ?, {now}) ON CONFLICT (key) DO NOTHING`,
 		key, d.account.Name, d.order.ID, p.Record, string(p.Kind), p.Text)
 	if err != nil || n == 0 {

@@ -4,10 +4,9 @@
 // request survives crashes and is applied at most once, its state is what the gateway last
 // showed, and one callback for each business fact commits exactly once.
 //
-//	m, err := merchant.Open(ctx, db, merchant.Config{
+//	m, err := merchant.Open(ctx, database.Postgres(db), merchant.Config{
 //		Accounts: []merchant.Account{{Name: "shop", Client: client, Keys: keys}},
-//		On:       merchant.Callbacks{Paid: paid, PaidAgain: merchant.RefundAgain, Refunded: refunded},
-//	})
+//	}, merchant.Callbacks[*sql.Tx]{Paid: paid, PaidAgain: merchant.RefundAgain[*sql.Tx], Refunded: refunded})
 //	if err != nil {
 //		return err
 //	}
@@ -17,6 +16,8 @@
 // Then charge an order, and show what the buyer needs to pay:
 //
 //	charge, err := m.Charge(ctx, merchant.ChargeParams{Order: "A17", TransactionParams: params})
+//
+// With contrib/pgx, transactions and callbacks are those of pgx: merchant.Callbacks[pgx.Tx].
 //
 // # How it works
 //

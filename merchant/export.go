@@ -13,8 +13,8 @@ import (
 	"unicode"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // Format is a format of [Merchant.Export].
@@ -48,7 +48,7 @@ type exported struct {
 // The error is [ErrAccount] if there is no such account, [gateway.ErrValidation] if the
 // month or the format is none, and otherwise that of w or the database; then what was
 // written is incomplete.
-func (m *Merchant) Export(ctx context.Context, w io.Writer, account, month string, format Format) error {
+func (m *core) Export(ctx context.Context, w io.Writer, account, month string, format Format) error {
 	const op = "books.export"
 	a, err := m.account(account)
 	if err != nil {
@@ -70,8 +70,8 @@ func (m *Merchant) Export(ctx context.Context, w io.Writer, account, month strin
 	if err != nil {
 		return err
 	}
-	err = m.store.conn().each(ctx, `SELECT at, subject, record, kind, amount, currency, source, key FROM gateway_facts
-		WHERE account = ? AND month = ? AND amount IS NOT NULL ORDER BY at, seq`, []any{a.Name, month}, func(row operations.Scanner) error {
+	err = m.db.Conn().Each(ctx, `SELECT at, subject, record, kind, amount, currency, source, key FROM {s}gateway_facts
+		WHERE account = ? AND month = ? AND amount IS NOT NULL ORDER BY at, seq`, []any{a.Name, month}, func(row database.Scanner) error {
 		var e exported
 		var at int64
 		if err := row.Scan(&at, &e.order, &e.record, &e.kind, &e.cents, &e.currency, &e.source, &e.key); err != nil {

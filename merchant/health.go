@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway/operations"
@@ -25,7 +24,7 @@ const (
 // The error says what is missing. It is [ErrNotRunning] if that is only Run, which a
 // process that just takes orders and webhooks need not call. Once Run has begun to shut
 // down, the process is not ready any more.
-func (m *Merchant) Ready(ctx context.Context) error {
+func (m *core) Ready(ctx context.Context) error {
 	phase := m.phase.Load()
 	if phase == hasEnded {
 		return errors.New("merchant: not ready: Run is shutting down or has ended")
@@ -39,8 +38,8 @@ func (m *Merchant) Ready(ctx context.Context) error {
 	return nil
 }
 
-func (m *Merchant) tablesReady(ctx context.Context) error {
-	if err := m.store.conn().each(ctx, probe, nil, func(operations.Scanner) error { return nil }); err != nil {
+func (m *core) tablesReady(ctx context.Context) error {
+	if err := m.db.Ready(ctx, parts...); err != nil {
 		return err
 	}
 	if err := m.events.Ready(ctx); err != nil {
@@ -52,29 +51,6 @@ func (m *Merchant) tablesReady(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// probe reads no row, and fails if a table or column of the schema is missing.
-var probe = probing(schema)
-
-// probing returns the statement that selects every column of the tables that a schema creates.
-func probing(schema string) string {
-	var selects []string
-	for statement := range strings.SplitSeq(schema, ";") {
-		head, columns, _ := strings.Cut(statement, " (\n")
-		table, isTable := strings.CutPrefix(strings.TrimSpace(head), "CREATE TABLE IF NOT EXISTS ")
-		if !isTable {
-			continue
-		}
-		var names []string
-		for line := range strings.Lines(columns) {
-			if word := strings.Fields(line)[0]; word == strings.ToLower(word) && word != ")" { // no constraint
-				names = append(names, word)
-			}
-		}
-		selects = append(selects, "SELECT 1 FROM (SELECT "+strings.Join(names, ", ")+" FROM "+table+" WHERE 1 = 0) AS "+table)
-	}
-	return strings.Join(selects, " UNION ALL ")
 }
 
 // Health is what waits and what fails in the accounts of a process.
@@ -107,7 +83,7 @@ type AccountHealth struct {
 
 // Health counts what waits and what fails, for dashboards and for the page of whoever is on
 // call: a few queries in indexes, whose cost grows with what is counted.
-func (m *Merchant) Health(ctx context.Context) (Health, error) {
+func (m *core) Health(ctx context.Context) (Health, error) {
 	var h Health
 	for _, a := range m.sorted() {
 		is := AccountHealth{Name: a.Name}
@@ -129,28 +105,28 @@ func (m *Merchant) Health(ctx context.Context) (Health, error) {
 }
 
 // countCallbacks counts the callbacks, and the problems that are in no account's counts.
-func (m *Merchant) countCallbacks(ctx context.Context, h *Health) error {
+func (m *core) countCallbacks(ctx context.Context, h *Health) error {
 	names, args := m.names()
-	c := m.store.conn()
+	c := m.db.Conn()
 	var often, oldest, open int64
-	if _, err := c.first(ctx, `SELECT COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN attempts >= ? THEN 1 END),
-		COALESCE({now} - MIN(created_at), 0) FROM gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`,
+	if _, err := c.Row(ctx, `SELECT COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN attempts >= ? THEN 1 END),
+		COALESCE({now} - MIN(created_at), 0) FROM {s}gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`,
 		append([]any{failedOften}, args...), &h.Callbacks.Waiting, &h.Callbacks.Failing, &often, &oldest); err != nil {
 		return err
 	}
 	h.Callbacks.Oldest = inTime(oldest)
-	_, err := c.first(ctx, `SELECT COUNT(*) FROM gateway_problems WHERE closed_at IS NULL AND account IN (`+names+`) AND kind <> ?`,
+	_, err := c.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_problems WHERE closed_at IS NULL AND account IN (`+names+`) AND kind <> ?`,
 		append(args, string(ProblemAmbiguous)), &open)
 	h.Problems += int(often + open)
 	return err
 }
 
-func (m *Merchant) countComparisons(ctx context.Context, n *ComparisonHealth) error {
+func (m *core) countComparisons(ctx context.Context, n *ComparisonHealth) error {
 	names, args := m.names()
 	for _, kind := range m.comparisons() {
 		var due int
 		var oldest int64
-		if _, err := m.store.conn().first(ctx, `SELECT COUNT(*), COALESCE({now} - MIN(check_at), 0) FROM `+kind.table+`
+		if _, err := m.db.Conn().Row(ctx, `SELECT COUNT(*), COALESCE({now} - MIN(check_at), 0) FROM `+kind.table+`
 			WHERE check_at <= {now} AND account IN (`+names+`)`, args, &due, &oldest); err != nil {
 			return err
 		}

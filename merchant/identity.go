@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // recognizing is how long [Open] waits for the gateway.
@@ -18,13 +19,13 @@ const recognizing = 5 * time.Second
 // recognize checks that the account's client sees the transactions of the account: one
 // with the credential of another account at the same base URL would charge and refund
 // there. A gateway that can't be reached does not keep a shop from opening.
-func (m *Merchant) recognize(ctx context.Context, a *account) error {
+func (m *core) recognize(ctx context.Context, a *account) error {
 	reading, cancel := context.WithTimeout(ctx, recognizing)
 	defer cancel()
 	// The first and the last one in an index: the gateway may not show a new one yet.
 	for _, order := range []string{"", " DESC"} {
 		var id string
-		found, err := m.store.conn().first(ctx, `SELECT transaction_id FROM gateway_charges WHERE account = ? AND transaction_id IS NOT NULL
+		found, err := m.db.Conn().Row(ctx, `SELECT transaction_id FROM {s}gateway_charges WHERE account = ? AND transaction_id IS NOT NULL
 			ORDER BY transaction_id`+order+` LIMIT 1`, []any{a.Name}, &id)
 		if err != nil || !found {
 			return err
@@ -43,10 +44,10 @@ func (m *Merchant) recognize(ctx context.Context, a *account) error {
 }
 
 // distinct checks that a reference shows its account: no prefix begins with another one.
-func (a *account) distinct(ctx context.Context, c conn) error {
+func (a *account) distinct(ctx context.Context, c sqldb.Session) error {
 	type named struct{ name, prefix string }
 	var list []named
-	err := c.each(ctx, `SELECT name, prefix FROM gateway_accounts WHERE name <> ?`, []any{a.Name}, func(row operations.Scanner) error {
+	err := c.Each(ctx, `SELECT name, prefix FROM {s}gateway_accounts WHERE name <> ? AND prefix IS NOT NULL`, []any{a.Name}, func(row database.Scanner) error {
 		var other named
 		err := row.Scan(&other.name, &other.prefix)
 		list = append(list, other)
@@ -67,7 +68,7 @@ func (a *account) distinct(ctx context.Context, c conn) error {
 }
 
 // foreign returns an error if a reference is that of another account of the process.
-func (m *Merchant) foreign(a *account, ref string) error {
+func (m *core) foreign(a *account, ref string) error {
 	for _, other := range m.accounts {
 		if other != a && strings.HasPrefix(ref, other.Prefix) {
 			return fmt.Errorf("%w: the transaction %s belongs to account %s, and its event came to the webhook URL of %s", ErrAccount, ref, other.Name, a.Name)

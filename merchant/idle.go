@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -14,7 +15,7 @@ import (
 // later: after an outage of this side or the gateway's, or after a database was restored
 // from a backup. It returns the errors of the records that could not be read; Run compares
 // them again.
-func (m *Merchant) Reconcile(ctx context.Context) error {
+func (m *core) Reconcile(ctx context.Context) error {
 	var failed error
 	for _, kind := range m.comparisons() {
 		for last := ""; ; {
@@ -40,11 +41,11 @@ func (m *Merchant) Reconcile(ctx context.Context) error {
 }
 
 // compared returns the next records that are compared now and then.
-func (m *Merchant) compared(ctx context.Context, kind comparison, after string) (ids []string, err error) {
+func (m *core) compared(ctx context.Context, kind comparison, after string) (ids []string, err error) {
 	names, args := m.names()
 	args = append(args, after)
-	err = m.store.conn().each(ctx, `SELECT id FROM `+kind.table+` WHERE check_at IS NOT NULL AND account IN (`+names+`) AND id > ? ORDER BY id LIMIT 100`,
-		args, func(row operations.Scanner) error {
+	err = m.db.Conn().Each(ctx, `SELECT id FROM `+kind.table+` WHERE check_at IS NOT NULL AND account IN (`+names+`) AND id > ? ORDER BY id LIMIT 100`,
+		args, func(row database.Scanner) error {
 			var id string
 			err := row.Scan(&id)
 			ids = append(ids, id)
@@ -58,7 +59,7 @@ func (m *Merchant) compared(ctx context.Context, kind comparison, after string) 
 // What is left for a person does not count. In a test, wait first until the mock gateway
 // has delivered its webhooks, and give ctx a timeout: a callback that always fails is never
 // idle. The error is that of ctx, and says what waits.
-func (m *Merchant) Idle(ctx context.Context) error {
+func (m *core) Idle(ctx context.Context) error {
 	const poll = 10 * time.Millisecond
 	for {
 		n, err := m.waiting(ctx)
@@ -81,7 +82,7 @@ type waits struct{ requests, events, callbacks, refunds int64 }
 // waiting counts what waits at one moment. Work moves between the counts while they are
 // read, for example when a callback inserts a refund: so callbacks are counted first, and
 // nothing waits only if no fact was stored meanwhile.
-func (m *Merchant) waiting(ctx context.Context) (waits, error) {
+func (m *core) waiting(ctx context.Context) (waits, error) {
 	for {
 		before, err := m.newest(ctx)
 		if err != nil {
@@ -98,15 +99,15 @@ func (m *Merchant) waiting(ctx context.Context) (waits, error) {
 }
 
 // newest returns the number of the newest fact.
-func (m *Merchant) newest(ctx context.Context) (seq int64, err error) {
-	_, err = m.store.conn().first(ctx, `SELECT COALESCE(MAX(seq), 0) FROM gateway_facts`, nil, &seq)
+func (m *core) newest(ctx context.Context) (seq int64, err error) {
+	_, err = m.db.Conn().Row(ctx, `SELECT COALESCE(MAX(seq), 0) FROM {s}gateway_facts`, nil, &seq)
 	return seq, err
 }
 
-func (m *Merchant) count(ctx context.Context) (n waits, err error) {
+func (m *core) count(ctx context.Context) (n waits, err error) {
 	names, args := m.names()
-	c := m.store.conn()
-	if _, err := c.first(ctx, `SELECT COUNT(*) FROM gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`, args, &n.callbacks); err != nil {
+	c := m.db.Conn()
+	if _, err := c.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`, args, &n.callbacks); err != nil {
 		return n, err
 	}
 	for _, a := range m.accounts {
@@ -121,7 +122,7 @@ func (m *Merchant) count(ctx context.Context) (n waits, err error) {
 		}
 		n.requests += states[operations.Waiting] + states[operations.Working] + states[operations.Sent] + states[operations.Decided]
 	}
-	_, err = c.first(ctx, `SELECT COUNT(*) FROM gateway_refunds AS r JOIN gateway_charges AS c ON c.id = r.charge
+	_, err = c.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge
 		WHERE r.state = '`+string(Accepted)+`' AND c.account IN (`+names+`)`, args, &n.refunds)
 	return n, err
 }

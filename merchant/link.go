@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,7 +11,8 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // LinkParams describes a checkout link.
@@ -41,7 +41,7 @@ const kindLink = "checkout_links.create"
 // stored. After any other error, call Link again with the same parameters. If the response
 // to the create was lost, the gateway may then have a second link. No buyer can pay the
 // first one, because its URL is in no response that arrived.
-func (m *Merchant) Link(ctx context.Context, p LinkParams) (*Link, error) {
+func (m *core) Link(ctx context.Context, p LinkParams) (*Link, error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -61,11 +61,11 @@ func (m *Merchant) Link(ctx context.Context, p LinkParams) (*Link, error) {
 		return nil, errors.Join(err, m.dropLink(ctx, p.ID, err))
 	}
 	// A call at the same time may have created another one: the first that is stored counts.
-	c := m.store.conn()
-	if _, err := c.exec(ctx, `UPDATE gateway_links SET url = ? WHERE id = ? AND url = ''`, created.URL, p.ID); err != nil {
+	c := m.db.Conn()
+	if _, err := c.Exec(ctx, `UPDATE {s}gateway_links SET url = ? WHERE id = ? AND url = ''`, created.URL, p.ID); err != nil {
 		return nil, err
 	}
-	if _, err := c.first(ctx, `SELECT url FROM gateway_links WHERE id = ?`, []any{p.ID}, &link.URL); err != nil {
+	if _, err := c.Row(ctx, `SELECT url FROM {s}gateway_links WHERE id = ?`, []any{p.ID}, &link.URL); err != nil {
 		return nil, err
 	}
 	if link.URL == "" {
@@ -75,40 +75,40 @@ func (m *Merchant) Link(ctx context.Context, p LinkParams) (*Link, error) {
 }
 
 // dropLink forgets a link that the gateway rejected.
-func (m *Merchant) dropLink(ctx context.Context, id string, err error) error {
+func (m *core) dropLink(ctx context.Context, id string, err error) error {
 	if !errors.Is(err, gateway.ErrValidation) {
 		return nil
 	}
-	return m.store.transaction(context.WithoutCancel(ctx), func(tx *sql.Tx) error {
-		c := m.store.in(tx)
-		n, err := c.exec(ctx, `DELETE FROM gateway_links WHERE id = ? AND url = ''`, id)
+	return m.db.Transaction(context.WithoutCancel(ctx), func(tx sqldb.Tx) error {
+		c := m.db.In(tx)
+		n, err := c.Exec(ctx, `DELETE FROM {s}gateway_links WHERE id = ? AND url = ''`, id)
 		if err == nil && n > 0 {
-			_, err = c.exec(ctx, `DELETE FROM gateway_link_sales WHERE link = ?`, id)
+			_, err = c.Exec(ctx, `DELETE FROM {s}gateway_link_sales WHERE link = ?`, id)
 		}
 		return err
 	})
 }
 
 // prepareLink stores the link, unless it exists, and what a sale by it will look like.
-func (m *Merchant) prepareLink(ctx context.Context, a *account, p *LinkParams) (link *Link, err error) {
+func (m *core) prepareLink(ctx context.Context, a *account, p *LinkParams) (link *Link, err error) {
 	record, err := encoded(&p.CheckoutLinkParams)
 	if err != nil {
 		return nil, err
 	}
-	err = m.store.transaction(ctx, func(tx *sql.Tx) error {
-		c := m.store.in(tx)
+	err = m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+		c := m.db.In(tx)
 		// Links of an account change each other, see addSales.
 		var name string
-		if _, err := c.first(ctx, `SELECT name FROM gateway_accounts WHERE name = ? {lock}`, []any{a.Name}, &name); err != nil {
+		if _, err := c.Row(ctx, `SELECT name FROM {s}gateway_accounts WHERE name = ? {lock}`, []any{a.Name}, &name); err != nil {
 			return err
 		}
-		if _, err := c.exec(ctx, `INSERT INTO gateway_links (id, account, url, created_at, record) VALUES (?, ?, '', {now}, ?) ON CONFLICT DO NOTHING`,
+		if _, err := c.Exec(ctx, `INSERT INTO {s}gateway_links (id, account, url, created_at, record) VALUES (?, ?, '', {now}, ?) ON CONFLICT DO NOTHING`,
 			p.ID, a.Name, record); err != nil {
 			return err
 		}
 		link = &Link{ID: p.ID}
 		var stored string
-		if _, err := c.first(ctx, `SELECT account, url, record FROM gateway_links WHERE id = ?`, []any{p.ID}, &link.Account, &link.URL, &stored); err != nil {
+		if _, err := c.Row(ctx, `SELECT account, url, record FROM {s}gateway_links WHERE id = ?`, []any{p.ID}, &link.Account, &link.URL, &stored); err != nil {
 			return err
 		}
 		switch {
@@ -128,9 +128,9 @@ func (m *Merchant) prepareLink(ctx context.Context, a *account, p *LinkParams) (
 // addSales stores what a sale by the link looks like, and by the earlier links whose
 // products it changes: the gateway has one product for each external id, so a link sells
 // the newest version.
-func addSales(ctx context.Context, c conn, a *account, p *LinkParams) error {
+func addSales(ctx context.Context, c sqldb.Session, a *account, p *LinkParams) error {
 	var links []LinkParams
-	err := c.each(ctx, `SELECT id, record FROM gateway_links WHERE account = ? ORDER BY created_at, id`, []any{a.Name}, func(row operations.Scanner) error {
+	err := c.Each(ctx, `SELECT id, record FROM {s}gateway_links WHERE account = ? ORDER BY created_at, id`, []any{a.Name}, func(row database.Scanner) error {
 		var l LinkParams
 		var record string
 		if err := row.Scan(&l.ID, &record); err != nil {
@@ -154,7 +154,7 @@ func addSales(ctx context.Context, c conn, a *account, p *LinkParams) error {
 		}) {
 			continue
 		}
-		if _, err := c.exec(ctx, `INSERT INTO gateway_link_sales (account, sold, link) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+		if _, err := c.Exec(ctx, `INSERT INTO {s}gateway_link_sales (account, sold, link) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
 			a.Name, l.sold(catalog), l.ID); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func soldKey(currency gateway.Currency, lines []gateway.ProductLine) string {
 }
 
 // soldBy returns the links of an account by which products may have been sold.
-func (m *Merchant) soldBy(ctx context.Context, a *account, currency gateway.Currency, lines []gateway.ProductLine) (links []string, err error) {
+func (m *core) soldBy(ctx context.Context, a *account, currency gateway.Currency, lines []gateway.ProductLine) (links []string, err error) {
 	if len(lines) == 0 { // as a subscription's charge, unless the subscription has products
 		return nil, nil
 	}
@@ -201,8 +201,8 @@ func (m *Merchant) soldBy(ctx context.Context, a *account, currency gateway.Curr
 	if len(lines) == 1 {
 		sold[1] = soldKey(currency, []gateway.ProductLine{{Price: lines[0].Price, Quantity: lines[0].Quantity}})
 	}
-	err = m.store.conn().each(ctx, `SELECT DISTINCT link FROM gateway_link_sales WHERE account = ? AND sold IN (?, ?) ORDER BY link LIMIT 2`,
-		append([]any{a.Name}, sold...), func(row operations.Scanner) error {
+	err = m.db.Conn().Each(ctx, `SELECT DISTINCT link FROM {s}gateway_link_sales WHERE account = ? AND sold IN (?, ?) ORDER BY link LIMIT 2`,
+		append([]any{a.Name}, sold...), func(row database.Scanner) error {
 			var link string
 			err := row.Scan(&link)
 			links = append(links, link)

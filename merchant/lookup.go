@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
 
 // Accounts returns the names of the accounts of this process, in alphabetical order.
-func (m *Merchant) Accounts() []string {
+func (m *core) Accounts() []string {
 	names := make([]string, 0, len(m.accounts))
 	for _, a := range m.sorted() {
 		names = append(names, a.Name)
@@ -23,7 +24,7 @@ func (m *Merchant) Accounts() []string {
 
 // Zone returns the time zone of an account, see [Account]. With one account its name may be
 // "". The error is [ErrAccount] if there is no such account.
-func (m *Merchant) Zone(account string) (*time.Location, error) {
+func (m *core) Zone(account string) (*time.Location, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -43,8 +44,8 @@ type Record struct {
 // Record returns what a hit of [Merchant.Find] belongs to, by the hit's kind and the ID of
 // the record. The error is [ErrNotFound] if there is no such record, and [ErrAccount] if
 // this process lacks an account of it.
-func (m *Merchant) Record(ctx context.Context, kind, id string) (*Record, error) {
-	c := m.store.conn()
+func (m *core) Record(ctx context.Context, kind, id string) (*Record, error) {
+	c := m.db.Conn()
 	subject, err := subjectOf(ctx, c, kind, id)
 	if err != nil {
 		return nil, err
@@ -69,13 +70,13 @@ func (m *Merchant) Record(ctx context.Context, kind, id string) (*Record, error)
 }
 
 // subjectOf returns the subject of a record, or [ErrNotFound].
-func subjectOf(ctx context.Context, c conn, kind, id string) (string, error) {
+func subjectOf(ctx context.Context, c sqldb.Session, kind, id string) (string, error) {
 	for _, is := range lookups {
 		if is.kind != kind || is.as != kind {
 			continue
 		}
 		var account, record, subject string
-		found, err := c.first(ctx, is.query, []any{id}, &account, &record, &subject)
+		found, err := c.Row(ctx, is.query, []any{id}, &account, &record, &subject)
 		if err != nil || found {
 			return subject, err
 		}
@@ -84,7 +85,7 @@ func subjectOf(ctx context.Context, c conn, kind, id string) (string, error) {
 }
 
 // problemsOf returns the open problems of a subject, each from an index.
-func (m *Merchant) problemsOf(ctx context.Context, c conn, subject string, charges []*Charge) ([]*Problem, error) {
+func (m *core) problemsOf(ctx context.Context, c sqldb.Session, subject string, charges []*Charge) ([]*Problem, error) {
 	list, err := m.readProblems(ctx, c, `WHERE closed_at IS NULL AND subject = ? AND kind <> ? ORDER BY id`, subject, string(ProblemAmbiguous))
 	if err != nil {
 		return nil, err
@@ -131,8 +132,8 @@ func (m *Merchant) problemsOf(ctx context.Context, c conn, subject string, charg
 
 // Problem returns an open problem by its ID. The error is [ErrNotFound] if no problem with
 // the ID is open, and [ErrAccount] if this process lacks its account.
-func (m *Merchant) Problem(ctx context.Context, id string) (*Problem, error) {
-	c := m.store.conn()
+func (m *core) Problem(ctx context.Context, id string) (*Problem, error) {
+	c := m.db.Conn()
 	place, rest, _ := strings.Cut(id, "/")
 	account, key, _ := strings.Cut(rest, "/")
 	var list []*Problem
@@ -163,7 +164,7 @@ func (m *Merchant) Problem(ctx context.Context, id string) (*Problem, error) {
 }
 
 // event returns the problem of a dead letter.
-func (m *Merchant) event(ctx context.Context, account, key string) (*Problem, error) {
+func (m *core) event(ctx context.Context, account, key string) (*Problem, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -172,12 +173,12 @@ func (m *Merchant) event(ctx context.Context, account, key string) (*Problem, er
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := a.letterProblem(ctx, m.store.conn(), l)
+	p, _, err := a.letterProblem(ctx, m.db.Conn(), l)
 	return p, err
 }
 
 // operation returns the problem of a request that waits for a person.
-func (m *Merchant) operation(ctx context.Context, account, number string) (*Problem, error) {
+func (m *core) operation(ctx context.Context, account, number string) (*Problem, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -190,7 +191,7 @@ func (m *Merchant) operation(ctx context.Context, account, number string) (*Prob
 	if err != nil {
 		return nil, err
 	}
-	of, err := m.requestOf(ctx, m.store.conn(), e)
+	of, err := m.requestOf(ctx, m.db.Conn(), e)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +207,7 @@ type DeadLetter struct {
 // DeadLetters returns a page of the events of an account that could not be handled, the
 // oldest first. With one account its name may be "". The error is [ErrAccount] if there is
 // no such account, and otherwise that of [webhook.Receiver.DeadLetters].
-func (m *Merchant) DeadLetters(ctx context.Context, account string, q webhook.DeadLetterQuery) ([]DeadLetter, error) {
+func (m *core) DeadLetters(ctx context.Context, account string, q webhook.DeadLetterQuery) ([]DeadLetter, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -217,7 +218,7 @@ func (m *Merchant) DeadLetters(ctx context.Context, account string, q webhook.De
 	}
 	list := make([]DeadLetter, 0, len(letters))
 	for i := range letters {
-		p, _, err := a.letterProblem(ctx, m.store.conn(), &letters[i])
+		p, _, err := a.letterProblem(ctx, m.db.Conn(), &letters[i])
 		if err != nil {
 			return nil, err
 		}

@@ -12,19 +12,23 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
-// Merchant is the merchant's side of the gateway. It is safe for concurrent use.
-type Merchant struct {
+// core is what a [Merchant] is without the type of its transactions.
+type core struct {
 	cfg      Config
-	store    *store
+	on       Callbacks[sqldb.Tx]
+	in       func(tx any) sqldb.Tx // of a user's transaction
+	db       *sqldb.DB
 	accounts map[string]*account
 	woken    chan struct{} // has an element if a fact may be waiting for its callback
-	events   *sqlstore.Store
+	events   *sqlstore.Store[sqldb.Tx]
 	phase    atomic.Int32 // of Run, see Ready
 }
 
@@ -32,74 +36,41 @@ type Merchant struct {
 type account struct {
 	Account
 
-	m        *Merchant
-	outbox   *operations.Outbox[*sql.Tx]
+	m        *core
+	outbox   *operations.Outbox[sqldb.Tx]
 	receiver *webhook.Receiver
 }
 
-// Open checks the database and the accounts and creates the tables, whose names begin
-// with "gateway_", if they are missing. On PostgreSQL they are in the first schema of the
-// search path.
-//
-// It reads a transaction of each account that has made one. A gateway that can't be reached
-// is logged and causes no error.
-//
-// The error is [ErrAccount] if the name or the prefix of an account is in use for another
-// one, a prefix begins with that of another account, or the client has the credential of
-// another account. Any other names the setting that is wrong, in the configuration or the
-// database.
-func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
-	if db == nil {
-		return nil, errors.New("merchant: the database is nil")
-	}
+// set is [Open].
+func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Config, on Callbacks[sqldb.Tx]) error {
 	if err := cfg.set(); err != nil {
-		return nil, err
+		return err
 	}
-	var driver operations.Driver[*sql.Tx]
-	var dialect sqlstore.Dialect
-	switch cfg.Dialect {
-	case operations.DialectSQLite:
-		driver, dialect = operations.SQLite(db), sqlstore.SQLite
-	case operations.DialectPostgres:
-		driver, dialect = operations.Postgres(db), sqlstore.Postgres
-	default:
-		return nil, errors.New("merchant: Config.Dialect is unknown: use operations.DialectSQLite or operations.DialectPostgres")
-	}
-	m := &Merchant{cfg: cfg, store: newStore(driver), accounts: make(map[string]*account), woken: make(chan struct{}, 1)}
-	m.events = sqlstore.New(db, dialect, sqlstore.WithLogger(cfg.Logger))
+	m.cfg, m.on, m.accounts, m.woken = cfg, on, make(map[string]*account), make(chan struct{}, 1)
+	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
+	m.events = sqlstore.New(driver, sqlstore.At(cfg.Location), sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
 		if err := m.add(a, driver); err != nil {
-			return nil, err
+			return err
 		}
-	}
-	for _, a := range m.accounts { // checks the database before a table is created
-		if err := a.outbox.Migrate(ctx); err != nil {
-			return nil, opening(err)
-		}
-	}
-	if err := m.events.Migrate(ctx); err != nil {
-		return nil, opening(err)
-	}
-	if err := m.store.look(ctx); err != nil {
-		return nil, opening(err)
 	}
 	if err := m.migrate(ctx); err != nil {
-		return nil, opening(err)
+		return opening(err)
 	}
 	for _, a := range m.accounts {
 		if err := m.recognize(ctx, a); err != nil {
-			return nil, opening(err)
+			return opening(err)
 		}
 		if err := m.receive(a, m.events); err != nil { //nolint:contextcheck // the receiver outlives the call
-			return nil, err
+			return err
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // opening names the account's conflict as this package does.
 func opening(err error) error {
-	if errors.Is(err, operations.ErrAccountConflict) || errors.Is(err, webhook.ErrAccountConflict) {
+	if errors.Is(err, gateway.ErrAccountConflict) {
 		return fmt.Errorf("%w: %w", ErrAccount, err)
 	}
 	if errors.Is(err, ErrAccount) {
@@ -108,7 +79,7 @@ func opening(err error) error {
 	return fmt.Errorf("merchant: open: %w", err)
 }
 
-func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx]) (err error) {
+func (m *core) add(cfg Account, driver database.Driver[sqldb.Tx]) (err error) {
 	if err := cfg.set(); err != nil {
 		return err
 	}
@@ -119,18 +90,18 @@ func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx]) (err erro
 	a.outbox, err = operations.New(driver, operations.Config{
 		Client: a.Client, SendTimeout: m.cfg.SendTimeout, SettleAfter: m.cfg.SettleAfter, KeyLifetime: m.cfg.KeyLifetime,
 		HandlerTimeout: m.cfg.CallbackTimeout, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,
-		Observe: m.cfg.Observe,
+		Observe: m.cfg.Observe, Location: m.cfg.Location,
 	})
 	if err != nil {
 		return err
 	}
-	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.TransactionResult) error {
+	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.TransactionResult) error {
 		return m.charged(ctx, tx, a, r)
 	})
-	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.RefundResult) error {
+	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.RefundResult) error {
 		return m.refunded(ctx, tx, a, r)
 	})
-	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.TransferResult) error {
+	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.TransferResult) error {
 		return m.transferred(ctx, tx, a, r)
 	})
 	m.handleSubscriptions(a)
@@ -139,7 +110,7 @@ func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx]) (err erro
 }
 
 // account returns an account by its name, which may be omitted if there is only one.
-func (m *Merchant) account(name string) (*account, error) {
+func (m *core) account(name string) (*account, error) {
 	if name == "" && len(m.accounts) == 1 {
 		for _, a := range m.accounts {
 			return a, nil
@@ -157,7 +128,7 @@ func (m *Merchant) account(name string) (*account, error) {
 // Webhook returns the handler of an account's webhook URL. It stores each event before it
 // acknowledges it, and works on events also in a process that does not Run. It panics if there is no such
 // account; with one account the name may be "".
-func (m *Merchant) Webhook(account string) http.Handler {
+func (m *core) Webhook(account string) http.Handler {
 	a, err := m.account(account)
 	if err != nil {
 		panic(err)
@@ -173,7 +144,7 @@ func (m *Merchant) Webhook(account string) http.Handler {
 //
 // It returns an error at once if the database is not set up. Later failures of the
 // database or the gateway are logged, and the work is repeated.
-func (m *Merchant) Run(ctx context.Context) error {
+func (m *core) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
@@ -205,7 +176,7 @@ func (m *Merchant) Run(ctx context.Context) error {
 }
 
 // shutDown ends an account's receiver after the handlers that are running.
-func (m *Merchant) shutDown(ctx context.Context, a *account) {
+func (m *core) shutDown(ctx context.Context, a *account) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
 	if err := a.receiver.Shutdown(ctx); err != nil {
@@ -214,13 +185,13 @@ func (m *Merchant) shutDown(ctx context.Context, a *account) {
 }
 
 // fail logs a failure that is repeated later.
-func (m *Merchant) fail(ctx context.Context, what string, err error, attrs ...slog.Attr) {
+func (m *core) fail(ctx context.Context, what string, err error, attrs ...slog.Attr) {
 	m.cfg.Logger.LogAttrs(ctx, slog.LevelError, "merchant: failed, and will be repeated", append(attrs, slog.String("what", what), slog.String("error", err.Error()))...)
 }
 
 // wake makes the loop of callbacks look for facts. The transaction that stored one may
 // not be committed yet.
-func (m *Merchant) wake() {
+func (m *core) wake() {
 	select {
 	case m.woken <- struct{}{}:
 	default:
@@ -230,11 +201,11 @@ func (m *Merchant) wake() {
 // Refresh reads what the gateway has of a charge, payout or subscription now, and books what
 // it shows. If several have the ID, it is all of them. The error is [ErrNotFound] if there is
 // none, and that of the client if it can't be read.
-func (m *Merchant) Refresh(ctx context.Context, id string) error {
+func (m *core) Refresh(ctx context.Context, id string) error {
 	known := false
 	var failed error
 	for _, kind := range m.comparisons() {
-		found, err := m.store.conn().first(ctx, `SELECT id FROM `+kind.table+` WHERE id = ?`, []any{id}, new(string))
+		found, err := m.db.Conn().Row(ctx, `SELECT id FROM `+kind.table+` WHERE id = ?`, []any{id}, new(string))
 		if err == nil && found {
 			err = kind.look(ctx, id, books.FromPerson)
 		}
@@ -249,8 +220,8 @@ func (m *Merchant) Refresh(ctx context.Context, id string) error {
 
 // look reads the transaction of a charge and books what it shows. Without a transaction it
 // takes over what the outbox knows.
-func (m *Merchant) look(ctx context.Context, chargeID string, source books.Source) error {
-	ch, err := m.readCharge(ctx, m.store.conn(), chargeID)
+func (m *core) look(ctx context.Context, chargeID string, source books.Source) error {
+	ch, err := m.readCharge(ctx, m.db.Conn(), chargeID)
 	if err != nil {
 		return err
 	}
@@ -264,8 +235,8 @@ func (m *Merchant) look(ctx context.Context, chargeID string, source books.Sourc
 }
 
 // book books a reading of a charge's transaction, if there is one.
-func (m *Merchant) book(ctx context.Context, ch *charge, r books.Reading[gateway.Transaction]) error {
-	return m.store.transaction(ctx, func(tx *sql.Tx) error {
+func (m *core) book(ctx context.Context, ch *charge, r books.Reading[gateway.Transaction]) error {
+	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 		d, err := m.open(ctx, tx, ch.subject)
 		if err == nil {
 			err = d.load(ctx, ch.Books.ID)

@@ -2,18 +2,19 @@ package merchant
 
 import (
 	"context"
-	"database/sql"
 	"errors"
+
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // Order returns the money of an order with its charges, refunds and payouts. All is zero if it has
 // none.
-func (m *Merchant) Order(ctx context.Context, id string) (*Order, error) {
-	return m.readOrder(ctx, m.store.conn(), orderSubject(id), true)
+func (m *core) Order(ctx context.Context, id string) (*Order, error) {
+	return m.readOrder(ctx, m.db.Conn(), orderSubject(id), true)
 }
 
 // readOrder reads an order, with its charges, refunds and payouts if they are wanted.
-func (m *Merchant) readOrder(ctx context.Context, c conn, subject string, records bool) (*Order, error) {
+func (m *core) readOrder(ctx context.Context, c sqldb.Session, subject string, records bool) (*Order, error) {
 	stored, _, err := readOrder(ctx, c, subject, "")
 	o := &Order{ID: orderID(subject)}
 	if err != nil || stored == nil {
@@ -26,7 +27,7 @@ func (m *Merchant) readOrder(ctx context.Context, c conn, subject string, record
 	if !records {
 		return o, nil
 	}
-	if _, err := c.first(ctx, `SELECT current FROM gateway_orders WHERE subject = ?`, []any{subject}, &o.current); err != nil {
+	if _, err := c.Row(ctx, `SELECT current FROM {s}gateway_orders WHERE subject = ?`, []any{subject}, &o.current); err != nil {
 		return nil, err
 	}
 	charges, err := m.readCharges(ctx, c, `WHERE subject = ? ORDER BY attempt`, subject)
@@ -62,7 +63,11 @@ func (m *Merchant) readOrder(ctx context.Context, c conn, subject string, record
 // payment is [Callbacks.PaidAgain], and the order can't be charged again.
 //
 // What was paid before stays: refund it, or keep it. A second call changes nothing.
-func (m *Merchant) CloseOrderTx(ctx context.Context, tx *sql.Tx, order string) error {
+func (m *Merchant[TX]) CloseOrderTx(ctx context.Context, tx TX, order string) error {
+	return m.closeOrderTx(ctx, m.in(tx), order)
+}
+
+func (m *core) closeOrderTx(ctx context.Context, tx sqldb.Tx, order string) error {
 	if order == "" {
 		return invalid("orders.close", "order", "is required")
 	}

@@ -2,13 +2,14 @@ package merchant
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -80,7 +81,11 @@ type payout struct {
 // its state. The error is [ErrReused] if the parameters differ, and
 // [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
 // stored.
-func (m *Merchant) PayoutTx(ctx context.Context, tx *sql.Tx, p PayoutParams) (*Payout, error) {
+func (m *Merchant[TX]) PayoutTx(ctx context.Context, tx TX, p PayoutParams) (*Payout, error) {
+	return m.payoutTx(ctx, m.in(tx), p)
+}
+
+func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (*Payout, error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -107,7 +112,7 @@ func (m *Merchant) PayoutTx(ctx context.Context, tx *sql.Tx, p PayoutParams) (*P
 	if err != nil {
 		return nil, err
 	}
-	n, err := d.c.exec(ctx, `INSERT INTO gateway_payouts (id, account, subject, ref, state, check_at, created_at, record)
+	n, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_payouts (id, account, subject, ref, state, check_at, created_at, record)
 		VALUES (?, ?, ?, ?, ?, {now} + ?, {now}, ?) ON CONFLICT DO NOTHING`,
 		stored.ID, a.Name, stored.subject, stored.ref, string(New), soonest.Milliseconds(), record)
 	if err == nil && n == 0 { // at the same time, and for another order
@@ -131,8 +136,8 @@ func reusedPayout(err error, id string) error {
 
 // existingPayout returns the payout with the ID, or nil. The Pix key is only in the
 // outbox, which compares it.
-func (m *Merchant) existingPayout(ctx context.Context, tx *sql.Tx, a *account, p *PayoutParams) (*Payout, error) {
-	stored, err := m.readPayout(ctx, m.store.in(tx), p.ID)
+func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *PayoutParams) (*Payout, error) {
+	stored, err := m.readPayout(ctx, m.db.In(tx), p.ID)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
@@ -155,8 +160,8 @@ func (m *Merchant) existingPayout(ctx context.Context, tx *sql.Tx, a *account, p
 }
 
 // readPayouts returns the payouts that a condition selects.
-func (m *Merchant) readPayouts(ctx context.Context, c conn, where string, args ...any) (list []*payout, err error) {
-	err = c.each(ctx, `SELECT account, subject, ref, created_at, record FROM gateway_payouts `+where, args, func(row operations.Scanner) error {
+func (m *core) readPayouts(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*payout, err error) {
+	err = c.Each(ctx, `SELECT account, subject, ref, created_at, record FROM {s}gateway_payouts `+where, args, func(row database.Scanner) error {
 		var name, record string
 		var created int64
 		p := new(payout)
@@ -174,7 +179,7 @@ func (m *Merchant) readPayouts(ctx context.Context, c conn, where string, args .
 }
 
 // readPayout returns a payout, or [ErrNotFound].
-func (m *Merchant) readPayout(ctx context.Context, c conn, id string) (*payout, error) {
+func (m *core) readPayout(ctx context.Context, c sqldb.Session, id string) (*payout, error) {
 	list, err := m.readPayouts(ctx, c, `WHERE id = ?`, id)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%w: payout %s", ErrNotFound, id)
@@ -196,10 +201,10 @@ func (p *payout) shown() *Payout {
 // Payout is [Merchant.PayoutTx] in a transaction of its own. It sends the payout at once.
 // If the payout was stored and can't be sent now, it returns the payout without an error:
 // [Merchant.Run] sends it. Not to know the outcome is no error: the state is [Unknown].
-func (m *Merchant) Payout(ctx context.Context, p PayoutParams) (*Payout, error) {
+func (m *core) Payout(ctx context.Context, p PayoutParams) (*Payout, error) {
 	var stored *Payout
-	if err := m.store.transaction(ctx, func(tx *sql.Tx) (err error) {
-		stored, err = m.PayoutTx(ctx, tx, p)
+	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+		stored, err = m.payoutTx(ctx, tx, p)
 		return err
 	}); err != nil {
 		return nil, err
@@ -216,19 +221,19 @@ func (m *Merchant) Payout(ctx context.Context, p PayoutParams) (*Payout, error) 
 }
 
 // PayoutByID returns a payout. The error is [ErrNotFound] if there is none with the ID.
-func (m *Merchant) PayoutByID(ctx context.Context, id string) (*Payout, error) {
-	p, err := m.readPayout(ctx, m.store.conn(), id)
+func (m *core) PayoutByID(ctx context.Context, id string) (*Payout, error) {
+	p, err := m.readPayout(ctx, m.db.Conn(), id)
 	if err != nil {
 		return nil, err
 	}
 	return p.shown(), nil
 }
 
-func (m *Merchant) sendPayout(ctx context.Context, p *Payout) (*Payout, error) {
+func (m *core) sendPayout(ctx context.Context, p *Payout) (*Payout, error) {
 	if err := m.send(ctx, m.accounts[p.Account], kindPayout, p.Ref); err != nil {
 		return nil, err
 	}
-	stored, err := m.readPayout(ctx, m.store.conn(), p.ID)
+	stored, err := m.readPayout(ctx, m.db.Conn(), p.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +252,7 @@ type payoutDesk struct {
 
 // openPayout locks the order of a payout, and takes over what the outbox knows of its
 // request.
-func (m *Merchant) openPayout(ctx context.Context, tx *sql.Tx, p *payout) (*payoutDesk, error) {
+func (m *core) openPayout(ctx context.Context, tx sqldb.Tx, p *payout) (*payoutDesk, error) {
 	d, err := m.open(ctx, tx, p.subject)
 	if err != nil {
 		return nil, err
@@ -296,7 +301,7 @@ func (d *payoutDesk) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.c.must(ctx, `UPDATE gateway_payouts SET transfer_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ? WHERE id = ?`,
+	if err := d.c.Must(ctx, `UPDATE {s}gateway_payouts SET transfer_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ? WHERE id = ?`,
 		strings.ToLower(p.TransferID), string(p.State), d.nextCheck(), record, p.ID); err != nil {
 		return err
 	}
@@ -323,8 +328,8 @@ func (d *payoutDesk) nextCheck() *int64 {
 }
 
 // bookPayout books a reading of a payout's transfer, if there is one.
-func (m *Merchant) bookPayout(ctx context.Context, p *payout, r books.Reading[gateway.Transfer]) error {
-	return m.store.transaction(ctx, func(tx *sql.Tx) error {
+func (m *core) bookPayout(ctx context.Context, p *payout, r books.Reading[gateway.Transfer]) error {
+	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 		d, err := m.openPayout(ctx, tx, p)
 		if err == nil && r.Resource != nil {
 			err = d.read(ctx, r)
@@ -338,8 +343,8 @@ func (m *Merchant) bookPayout(ctx context.Context, p *payout, r books.Reading[ga
 
 // lookPayout reads the transfer of a payout and books what it shows. Without a transfer it
 // takes over what the outbox knows.
-func (m *Merchant) lookPayout(ctx context.Context, id string, source books.Source) error {
-	p, err := m.readPayout(ctx, m.store.conn(), id)
+func (m *core) lookPayout(ctx context.Context, id string, source books.Source) error {
+	p, err := m.readPayout(ctx, m.db.Conn(), id)
 	if err != nil {
 		return err
 	}
@@ -353,8 +358,8 @@ func (m *Merchant) lookPayout(ctx context.Context, id string, source books.Sourc
 }
 
 // transferred stores the outcome of the request for a payout.
-func (m *Merchant) transferred(ctx context.Context, tx *sql.Tx, a *account, r operations.TransferResult) error {
-	list, err := m.readPayouts(ctx, m.store.in(tx), `WHERE account = ? AND ref = ?`, a.Name, r.Operation.ExternalRef)
+func (m *core) transferred(ctx context.Context, tx sqldb.Tx, a *account, r operations.TransferResult) error {
+	list, err := m.readPayouts(ctx, m.db.In(tx), `WHERE account = ? AND ref = ?`, a.Name, r.Operation.ExternalRef)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%w: payout with the reference %s", ErrNotFound, r.Operation.ExternalRef)
 	}
@@ -384,14 +389,14 @@ func (m *Merchant) transferred(ctx context.Context, tx *sql.Tx, a *account, r op
 // onTransfer reads the transfer of an event and books what it shows. Signed events have no
 // reference, so it is the transfer that tells whose it is: one that is not in the books may
 // belong to another system of the account, or to a payout whose response is not stored yet.
-func (m *Merchant) onTransfer(ctx context.Context, a *account, id string, announced gateway.TransferStatus, attempt int) error {
+func (m *core) onTransfer(ctx context.Context, a *account, id string, announced gateway.TransferStatus, attempt int) error {
 	r := books.Reading[gateway.Transfer]{Source: books.FromWebhook, At: time.Now()}
 	var err error
 	if r.Resource, err = a.Client.Transfers.Get(ctx, id); err != nil {
 		return err
 	}
 	ref := r.Resource.ExternalRef
-	list, err := m.readPayouts(ctx, m.store.conn(), `WHERE account = ? AND (transfer_id = ? OR ref = ?) ORDER BY CASE WHEN transfer_id = ? THEN 0 ELSE 1 END`,
+	list, err := m.readPayouts(ctx, m.db.Conn(), `WHERE account = ? AND (transfer_id = ? OR ref = ?) ORDER BY CASE WHEN transfer_id = ? THEN 0 ELSE 1 END`,
 		a.Name, strings.ToLower(id), ref, strings.ToLower(id))
 	switch {
 	case err != nil:
@@ -411,13 +416,13 @@ func (m *Merchant) onTransfer(ctx context.Context, a *account, id string, announ
 }
 
 // callPayout calls the callback with the payout as it is now.
-func (m *Merchant) callPayout(ctx context.Context, tx *sql.Tx, f *delivery) error {
-	if m.cfg.On.Payout == nil {
+func (m *core) callPayout(ctx context.Context, tx sqldb.Tx, f *delivery) error {
+	if m.on.Payout == nil {
 		return nil
 	}
-	p, err := m.readPayout(ctx, m.store.in(tx), f.record)
+	p, err := m.readPayout(ctx, m.db.In(tx), f.record)
 	if err != nil {
 		return err
 	}
-	return m.cfg.On.Payout(ctx, tx, p.shown())
+	return m.on.Payout(ctx, tx, p.shown())
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // receive creates the account's receiver.
-func (m *Merchant) receive(a *account, events *sqlstore.Store) (err error) {
+func (m *core) receive(a *account, events *sqlstore.Store) (err error) {
 	cfg := webhook.Config{
 		Keys: a.Keys, Trust: a.Trust, SecretPath: a.SecretPath, Account: a.Name,
 		Store: events, Mode: webhook.Inbox, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,
@@ -49,7 +49,7 @@ const readAgain = 6
 
 // onTransaction reads the transaction of an event and books what it shows: an event does
 // not say what was paid, refunded or deducted. To handle an event twice changes nothing.
-func (m *Merchant) onTransaction(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
+func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
 	ch, err := m.match(ctx, a, e.ResourceID, e.Data.CorrelationID)
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func (m *Merchant) onTransaction(ctx context.Context, a *account, e *webhook.Tra
 
 // match returns the charge of a transaction, or nil if the transaction belongs to another
 // system of the account.
-func (m *Merchant) match(ctx context.Context, a *account, id, ref string) (*charge, error) {
-	list, err := m.readCharges(ctx, m.store.conn(), `WHERE account = ? AND (transaction_id = ? OR ref = ?) ORDER BY CASE WHEN transaction_id = ? THEN 0 ELSE 1 END`,
+func (m *core) match(ctx context.Context, a *account, id, ref string) (*charge, error) {
+	list, err := m.readCharges(ctx, m.db.Conn(), `WHERE account = ? AND (transaction_id = ? OR ref = ?) ORDER BY CASE WHEN transaction_id = ? THEN 0 ELSE 1 END`,
 		a.Name, strings.ToLower(id), ref, strings.ToLower(id))
 	switch {
 	case err != nil:

@@ -2,12 +2,12 @@ package merchant
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/dbms"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -37,11 +37,15 @@ type RefundParams struct {
 // the refund asks for, counting refunds under way, [ErrNotFound] if there is no such
 // charge, [ErrState] if it was not paid, or the order has several charges with money left,
 // and [gateway.ErrValidation] if a parameter is invalid. Then nothing was stored.
-func (m *Merchant) RefundTx(ctx context.Context, tx *sql.Tx, p RefundParams) (*Refund, error) {
+func (m *Merchant[TX]) RefundTx(ctx context.Context, tx TX, p RefundParams) (*Refund, error) {
+	return m.refundTx(ctx, m.in(tx), p)
+}
+
+func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (*Refund, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	c := m.store.in(tx)
+	c := m.db.In(tx)
 	if r, err := p.existing(ctx, c, m); r != nil || err != nil {
 		return r, err
 	}
@@ -75,7 +79,7 @@ func (p *RefundParams) operation(transaction string) operations.Refund {
 }
 
 // existing returns the refund with the ID, or nil.
-func (p *RefundParams) existing(ctx context.Context, c conn, m *Merchant) (*Refund, error) {
+func (p *RefundParams) existing(ctx context.Context, c sqldb.Session, m *core) (*Refund, error) {
 	list, err := readRefunds(ctx, c, `WHERE r.id = ?`, p.ID)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -92,7 +96,7 @@ func (p *RefundParams) existing(ctx context.Context, c conn, m *Merchant) (*Refu
 }
 
 // refundable returns the charge that a refund is about.
-func (m *Merchant) refundable(ctx context.Context, c conn, p *RefundParams) (*charge, error) {
+func (m *core) refundable(ctx context.Context, c sqldb.Session, p *RefundParams) (*charge, error) {
 	if p.Charge != "" {
 		return m.readCharge(ctx, c, p.Charge)
 	}
@@ -156,7 +160,7 @@ func (d *desk) refund(ctx context.Context, p *RefundParams) (*Refund, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.c.must(ctx, `INSERT INTO gateway_refunds (id, charge, state, created_at, record) VALUES (?, ?, ?, {now}, ?)`,
+	if err := d.c.Must(ctx, `INSERT INTO {s}gateway_refunds (id, charge, state, created_at, record) VALUES (?, ?, ?, {now}, ?)`,
 		r.ID, ch.Books.ID, string(r.State), record); err != nil {
 		if dbms.IsTaken(err) { // at the same time, for an order of another account
 			return nil, fmt.Errorf("%w: refund %s: %w", ErrReused, p.ID, err)
@@ -175,10 +179,10 @@ func (ch *charge) refund(r *books.Refund) *Refund {
 // Refund is [Merchant.RefundTx] in a transaction of its own. It sends the refund at once
 // and reads the transaction. If the refund was stored and can't be sent now, it returns
 // the refund without an error: [Merchant.Run] sends it.
-func (m *Merchant) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
+func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
 	var r *Refund
-	if err := m.store.transaction(ctx, func(tx *sql.Tx) (err error) {
-		r, err = m.RefundTx(ctx, tx, p)
+	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+		r, err = m.refundTx(ctx, tx, p)
 		return err
 	}); err != nil {
 		return nil, err
@@ -194,14 +198,14 @@ func (m *Merchant) Refund(ctx context.Context, p RefundParams) (*Refund, error) 
 	return sent, nil
 }
 
-func (m *Merchant) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
+func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
 	if err := m.send(ctx, m.accounts[r.Account], kindRefund, r.ID); err != nil {
 		return nil, err
 	}
 	if err := m.look(ctx, r.Charge, books.FromResponse); err != nil {
 		return nil, err
 	}
-	c := m.store.conn()
+	c := m.db.Conn()
 	ch, err := m.readCharge(ctx, c, r.Charge)
 	if err != nil {
 		return nil, err
@@ -215,8 +219,8 @@ func (m *Merchant) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
 
 // refunded stores the outcome of the request for a refund. What it moved is booked when
 // the transaction is read.
-func (m *Merchant) refunded(ctx context.Context, tx *sql.Tx, a *account, r operations.RefundResult) error {
-	c := m.store.in(tx)
+func (m *core) refunded(ctx context.Context, tx sqldb.Tx, a *account, r operations.RefundResult) error {
+	c := m.db.In(tx)
 	list, err := readRefunds(ctx, c, `WHERE r.id = ? AND c.account = ?`, r.Operation.Key, a.Name)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%w: refund %s", ErrNotFound, r.Operation.Key)
@@ -251,8 +255,8 @@ func (m *Merchant) refunded(ctx context.Context, tx *sql.Tx, a *account, r opera
 
 // RefundAgain is a [Callbacks.PaidAgain] that refunds the charge in full, in the same
 // transaction.
-func RefundAgain(ctx context.Context, tx *sql.Tx, c *Charge) error {
-	_, err := c.account.m.RefundTx(ctx, tx, RefundParams{
+func RefundAgain[TX any](ctx context.Context, tx TX, c *Charge) error {
+	_, err := c.account.m.refundTx(ctx, c.account.m.in(tx), RefundParams{
 		ID: fmt.Sprintf("again-%s-%d", strings.ToLower(c.TransactionID), c.Paid), Charge: c.ID, Full: true, Reason: "paid again",
 	})
 	if errors.Is(err, ErrLeft) {

@@ -2,7 +2,6 @@ package merchant
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/masking"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
@@ -105,7 +105,7 @@ func (r *Resolution) fit(p *Problem) error {
 // and [gateway.ErrValidation] if By, Why or ResourceID are wrong. After an error the
 // problem is still open; a decision about a request or an event that failed is shown by
 // [Merchant.Story] with the error.
-func (m *Merchant) Resolve(ctx context.Context, problem string, r Resolution) error {
+func (m *core) Resolve(ctx context.Context, problem string, r Resolution) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func notOpen(problem string) error {
 }
 
 // note stores a decision, and returns its number.
-func (r *Resolution) note(ctx context.Context, c conn, p *Problem, subject string) (id int64, err error) {
-	_, err = c.first(ctx, `INSERT INTO gateway_notes (account, subject, record, problem, kind, decision, resource_id, decided_by, why, error, created_at)
+func (r *Resolution) note(ctx context.Context, c sqldb.Session, p *Problem, subject string) (id int64, err error) {
+	_, err = c.Row(ctx, `INSERT INTO {s}gateway_notes (account, subject, record, problem, kind, decision, resource_id, decided_by, why, error, created_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', {now}) RETURNING id`,
 		[]any{p.Account, subject, p.Record, p.ID, string(p.Kind), string(r.Decision), r.ResourceID, clean(r.By), clean(r.Why)}, &id)
 	return id, err
@@ -146,10 +146,10 @@ func clean(text string) string {
 
 // outside carries out a decision that takes effect in another transaction. The note is
 // stored before, so that no effect is without one.
-func (m *Merchant) outside(ctx context.Context, p *Problem, subject string, r *Resolution, effect func() error) error {
+func (m *core) outside(ctx context.Context, p *Problem, subject string, r *Resolution, effect func() error) error {
 	var note int64
-	if err := m.store.transaction(ctx, func(tx *sql.Tx) (err error) {
-		note, err = r.note(ctx, m.store.in(tx), p, subject)
+	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+		note, err = r.note(ctx, m.db.In(tx), p, subject)
 		return err
 	}); err != nil {
 		return err
@@ -158,16 +158,16 @@ func (m *Merchant) outside(ctx context.Context, p *Problem, subject string, r *R
 	if err == nil {
 		return nil
 	}
-	_, noting := m.store.conn().exec(context.WithoutCancel(ctx), `UPDATE gateway_notes SET error = ? WHERE id = ?`, clean(masking.Text(err.Error())), note)
+	_, noting := m.db.Conn().Exec(context.WithoutCancel(ctx), `UPDATE {s}gateway_notes SET error = ? WHERE id = ?`, clean(masking.Text(err.Error())), note)
 	return errors.Join(err, noting)
 }
 
 // resolveRow resolves a problem with a row of its own.
-func (m *Merchant) resolveRow(ctx context.Context, id int64, r *Resolution) error {
-	return m.store.transaction(ctx, func(tx *sql.Tx) error {
-		c := m.store.in(tx)
+func (m *core) resolveRow(ctx context.Context, id int64, r *Resolution) error {
+	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+		c := m.db.In(tx)
 		var subject string
-		found, err := c.first(ctx, `SELECT subject FROM gateway_problems WHERE id = ?`, []any{id}, &subject)
+		found, err := c.Row(ctx, `SELECT subject FROM {s}gateway_problems WHERE id = ?`, []any{id}, &subject)
 		if err == nil && !found {
 			err = notOpen(problemID(inProblems, strconv.FormatInt(id, 10)))
 		}
@@ -200,11 +200,11 @@ func (m *Merchant) resolveRow(ctx context.Context, id int64, r *Resolution) erro
 				return err
 			}
 			// What was paid before it was even less.
-			_, err := c.exec(ctx, `UPDATE gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND account = ? AND kind = ? AND closed_at IS NULL`,
+			_, err := c.Exec(ctx, `UPDATE {s}gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND account = ? AND kind = ? AND closed_at IS NULL`,
 				subject, p.Record, p.Account, string(p.Kind))
 			return err
 		}
-		return c.must(ctx, `UPDATE gateway_problems SET closed_at = {now} WHERE id = ?`, id)
+		return c.Must(ctx, `UPDATE {s}gateway_problems SET closed_at = {now} WHERE id = ?`, id)
 	})
 }
 
@@ -223,12 +223,12 @@ func (d *desk) accept(ctx context.Context, charge string) error {
 }
 
 // resolveCallback makes a callback due that has failed often.
-func (m *Merchant) resolveCallback(ctx context.Context, seq int64, r *Resolution) error {
-	err := m.store.transaction(ctx, func(tx *sql.Tx) error {
-		c := m.store.in(tx)
+func (m *core) resolveCallback(ctx context.Context, seq int64, r *Resolution) error {
+	err := m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+		c := m.db.In(tx)
 		p := &Problem{ID: problemID(inFacts, strconv.FormatInt(seq, 10)), Kind: ProblemCallback}
 		var subject string
-		found, err := c.first(ctx, `SELECT account, subject, record FROM gateway_facts WHERE seq = ? AND delivered_at IS NULL AND attempts >= ? {lock}`,
+		found, err := c.Row(ctx, `SELECT account, subject, record FROM {s}gateway_facts WHERE seq = ? AND delivered_at IS NULL AND attempts >= ? {lock}`,
 			[]any{seq, failedOften}, &p.Account, &subject, &p.Record)
 		if err == nil && !found {
 			err = notOpen(p.ID)
@@ -245,7 +245,7 @@ func (m *Merchant) resolveCallback(ctx context.Context, seq int64, r *Resolution
 		if err != nil {
 			return err
 		}
-		return c.must(ctx, `UPDATE gateway_facts SET due_at = {now} WHERE seq = ?`, seq)
+		return c.Must(ctx, `UPDATE {s}gateway_facts SET due_at = {now} WHERE seq = ?`, seq)
 	})
 	if err == nil {
 		m.wake()
@@ -254,7 +254,7 @@ func (m *Merchant) resolveCallback(ctx context.Context, seq int64, r *Resolution
 }
 
 // resolveEvent handles a dead letter again, or discards it.
-func (m *Merchant) resolveEvent(ctx context.Context, name, key string, r *Resolution) error {
+func (m *core) resolveEvent(ctx context.Context, name, key string, r *Resolution) error {
 	id := problemID(inEvents, name, key)
 	a, err := m.account(name)
 	if err != nil {
@@ -264,7 +264,7 @@ func (m *Merchant) resolveEvent(ctx context.Context, name, key string, r *Resolu
 	if err != nil {
 		return err
 	}
-	p, subject, err := a.letterProblem(ctx, m.store.conn(), letter)
+	p, subject, err := a.letterProblem(ctx, m.db.Conn(), letter)
 	if err == nil {
 		err = r.fit(p)
 	}
@@ -311,7 +311,7 @@ func (a *account) stuck(ctx context.Context, id int64) (*operations.Entry, error
 }
 
 // resolveOperation decides about a request that waits for a person.
-func (m *Merchant) resolveOperation(ctx context.Context, name string, id int64, r *Resolution) error {
+func (m *core) resolveOperation(ctx context.Context, name string, id int64, r *Resolution) error {
 	a, err := m.account(name)
 	if err != nil {
 		return err
@@ -320,7 +320,7 @@ func (m *Merchant) resolveOperation(ctx context.Context, name string, id int64, 
 	if err != nil {
 		return err
 	}
-	of, err := m.requestOf(ctx, m.store.conn(), e)
+	of, err := m.requestOf(ctx, m.db.Conn(), e)
 	if err != nil {
 		return err
 	}
@@ -356,12 +356,12 @@ func (a *account) decide(ctx context.Context, id int64, r *Resolution) (err erro
 }
 
 // followUp shows a decision in the record at once; otherwise the next comparison does.
-func (m *Merchant) followUp(ctx context.Context, of request) {
+func (m *core) followUp(ctx context.Context, of request) {
 	charge := of.record
 	switch of.kind {
 	case kindCharge:
 	case kindRefund:
-		list, err := readRefunds(ctx, m.store.conn(), `WHERE r.id = ?`, of.record)
+		list, err := readRefunds(ctx, m.db.Conn(), `WHERE r.id = ?`, of.record)
 		if err != nil || len(list) == 0 {
 			return
 		}
@@ -369,7 +369,7 @@ func (m *Merchant) followUp(ctx context.Context, of request) {
 	default:
 		return
 	}
-	ch, err := m.readCharge(ctx, m.store.conn(), charge)
+	ch, err := m.readCharge(ctx, m.db.Conn(), charge)
 	if err == nil {
 		err = m.sync(ctx, ch)
 	}

@@ -2,7 +2,6 @@ package merchant
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -19,7 +19,7 @@ import (
 func saleSubject(transaction string) string { return "link/" + strings.ToLower(transaction) }
 
 // onSale reads a transaction that no record matches, and books it if it was sold by link.
-func (m *Merchant) onSale(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
+func (m *core) onSale(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
 	r := books.Reading[gateway.Transaction]{Source: books.FromWebhook, At: time.Now()}
 	var err error
 	if r.Resource, err = a.Client.Transactions.Get(ctx, e.ResourceID); err != nil {
@@ -36,7 +36,7 @@ func (m *Merchant) onSale(ctx context.Context, a *account, e *webhook.Transactio
 
 // sale books a transaction as a sale by link, if it is one: it was paid, has no reference,
 // has the products of a link, and is not a subscription's charge.
-func (m *Merchant) sale(ctx context.Context, a *account, r books.Reading[gateway.Transaction]) error {
+func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Transaction]) error {
 	t := r.Resource
 	if t.ExternalRef != "" || !books.Pays(t.Status) {
 		return nil
@@ -51,7 +51,7 @@ func (m *Merchant) sale(ctx context.Context, a *account, r books.Reading[gateway
 	case err != nil || charged:
 		return err
 	}
-	return m.store.transaction(ctx, func(tx *sql.Tx) error {
+	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 		d, err := m.open(ctx, tx, saleSubject(t.ID))
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func (d *desk) addSale(ctx context.Context, a *account, t *gateway.Transaction, 
 	if err != nil {
 		return false, err
 	}
-	n, err := d.c.exec(ctx, `INSERT INTO gateway_charges (id, account, subject, attempt, transaction_id, state, check_at, created_at, record)
+	n, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_charges (id, account, subject, attempt, transaction_id, state, check_at, created_at, record)
 		VALUES (?, ?, ?, 1, ?, ?, {now} + ?, {now}, ?) ON CONFLICT DO NOTHING`, id, a.Name, d.order.ID, id, string(New), soonest.Milliseconds(), record)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("%w: transaction %s has a charge of another account", ErrAccount, id)
@@ -108,7 +108,7 @@ var errUndecided = errors.New("merchant: it is not known whether the transaction
 
 // subscribed reports whether a transaction is the charge of a subscription, which has no
 // reference either, and may have the products of a link. Only the subscription says so.
-func (m *Merchant) subscribed(ctx context.Context, a *account, t *gateway.Transaction) (bool, error) {
+func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transaction) (bool, error) {
 	service := a.Client.Subscriptions
 	switch page, err := service.List(ctx, gateway.SubscriptionListParams{Limit: 1}); {
 	case errors.Is(err, gateway.ErrForbidden): // the account has none
@@ -152,8 +152,8 @@ func (c *Config) lag() time.Duration {
 }
 
 // undecidedSale makes a problem of a transaction that may be a sale.
-func (m *Merchant) undecidedSale(ctx context.Context, a *account, t *gateway.Transaction) error {
-	return m.store.transaction(ctx, func(tx *sql.Tx) error {
+func (m *core) undecidedSale(ctx context.Context, a *account, t *gateway.Transaction) error {
+	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 		d, err := m.open(ctx, tx, saleSubject(t.ID))
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ const (
 
 // sweep looks for sales by link that no webhook reported, in the accounts for which it is
 // due, and returns in how many.
-func (m *Merchant) sweep(ctx context.Context) (n int) {
+func (m *core) sweep(ctx context.Context) (n int) {
 	for _, a := range m.accounts {
 		if !a.Links {
 			continue
@@ -194,20 +194,20 @@ func (m *Merchant) sweep(ctx context.Context) (n int) {
 
 // claimSweep reports whether the search is due, and has this process do it. Without a link
 // there are no sales.
-func (m *Merchant) claimSweep(ctx context.Context, a *account) (bool, error) {
-	c := m.store.conn()
+func (m *core) claimSweep(ctx context.Context, a *account) (bool, error) {
+	c := m.db.Conn()
 	var at int64
-	due, err := c.first(ctx, `SELECT COALESCE(sweep_at, 0) FROM gateway_accounts WHERE name = ? AND COALESCE(sweep_at, 0) <= {now}
-		AND EXISTS (SELECT 1 FROM gateway_links WHERE account = gateway_accounts.name)`, []any{a.Name}, &at)
+	due, err := c.Row(ctx, `SELECT COALESCE(sweep_at, 0) FROM {s}gateway_accounts WHERE name = ? AND COALESCE(sweep_at, 0) <= {now}
+		AND EXISTS (SELECT 1 FROM {s}gateway_links WHERE account = gateway_accounts.name)`, []any{a.Name}, &at)
 	if err != nil || !due {
 		return false, err
 	}
-	claimed, err := c.exec(ctx, `UPDATE gateway_accounts SET sweep_at = {now} + ? WHERE name = ? AND COALESCE(sweep_at, 0) = ?`,
+	claimed, err := c.Exec(ctx, `UPDATE {s}gateway_accounts SET sweep_at = {now} + ? WHERE name = ? AND COALESCE(sweep_at, 0) = ?`,
 		min(sweepEvery, m.cfg.CompareEvery).Milliseconds(), a.Name, at)
 	return claimed > 0, err
 }
 
-func (m *Merchant) sweepAccount(ctx context.Context, a *account) error {
+func (m *core) sweepAccount(ctx context.Context, a *account) error {
 	recent := gateway.TransactionListParams{Limit: 100, From: time.Now().Add(-sweepBack), Statuses: []gateway.TransactionStatus{
 		gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionPartiallyRefunded, gateway.TransactionRefunded, gateway.TransactionChargedback,
 	}}
@@ -229,7 +229,7 @@ func (m *Merchant) sweepAccount(ctx context.Context, a *account) error {
 }
 
 // swept books a listed transaction if it is a sale that is not in the books.
-func (m *Merchant) swept(ctx context.Context, a *account, t *gateway.Transaction) error {
+func (m *core) swept(ctx context.Context, a *account, t *gateway.Transaction) error {
 	if t.ExternalRef != "" {
 		return nil
 	}

@@ -2,7 +2,6 @@ package merchant
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,9 +11,10 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // Statement is the sum of an account's entries of a month, in cents of Currency. An entry
@@ -75,7 +75,7 @@ func (a *account) month(op, month string) (time.Time, error) {
 // Month returns the statement of an account and a month, such as "2026-11". With one
 // account its name may be "". The error is [ErrAccount] if there is no such account, and
 // [gateway.ErrValidation] if the month is no month.
-func (m *Merchant) Month(ctx context.Context, account, month string) (*Statement, error) {
+func (m *core) Month(ctx context.Context, account, month string) (*Statement, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -83,15 +83,15 @@ func (m *Merchant) Month(ctx context.Context, account, month string) (*Statement
 	if _, err := a.month("books.month", month); err != nil {
 		return nil, err
 	}
-	c := m.store.conn()
+	c := m.db.Conn()
 	main := &Statement{Account: a.Name, Month: month}
 	if main.Currency, err = a.currency(ctx, c); err != nil {
 		return nil, err
 	}
-	err = c.each(ctx, `SELECT currency, kind, CAST(SUM(CASE WHEN month < ? THEN amount ELSE 0 END) AS {bigint}),
-			CAST(SUM(CASE WHEN month = ? THEN amount ELSE 0 END) AS {bigint})
-		FROM gateway_facts WHERE account = ? AND amount IS NOT NULL AND month <= ? GROUP BY currency, kind ORDER BY currency, kind`,
-		[]any{month, month, a.Name, month}, func(row operations.Scanner) error {
+	err = c.Each(ctx, `SELECT currency, kind, CAST(SUM(CASE WHEN month < ? THEN amount ELSE 0 END) AS {int}),
+			CAST(SUM(CASE WHEN month = ? THEN amount ELSE 0 END) AS {int})
+		FROM {s}gateway_facts WHERE account = ? AND amount IS NOT NULL AND month <= ? GROUP BY currency, kind ORDER BY currency, kind`,
+		[]any{month, month, a.Name, month}, func(row database.Scanner) error {
 			var currency gateway.Currency
 			var kind books.Kind
 			var before, during int64
@@ -122,8 +122,8 @@ func (s *Statement) in(currency gateway.Currency) *Statement {
 }
 
 // currency returns the currency of the account's first entry, "" if there is none.
-func (a *account) currency(ctx context.Context, c conn) (currency gateway.Currency, err error) {
-	_, err = c.first(ctx, `SELECT currency FROM gateway_facts WHERE account = ? AND amount IS NOT NULL ORDER BY month, seq LIMIT 1`, []any{a.Name}, &currency)
+func (a *account) currency(ctx context.Context, c sqldb.Session) (currency gateway.Currency, err error) {
+	_, err = c.Row(ctx, `SELECT currency FROM {s}gateway_facts WHERE account = ? AND amount IS NOT NULL ORDER BY month, seq LIMIT 1`, []any{a.Name}, &currency)
 	return currency, err
 }
 
@@ -136,7 +136,7 @@ func (a *account) currency(ctx context.Context, c conn) (currency gateway.Curren
 // them. The error is [ErrNotFound] if the account has no charge of the order, [ErrAccount]
 // if there is no such account, and [gateway.ErrValidation] if a parameter is invalid. Then
 // nothing was stored.
-func (m *Merchant) Adjust(ctx context.Context, account, order string, cents int64, by, why string) error {
+func (m *core) Adjust(ctx context.Context, account, order string, cents int64, by, why string) error {
 	const op = "books.adjust"
 	a, err := m.account(account)
 	switch {
@@ -149,8 +149,8 @@ func (m *Merchant) Adjust(ctx context.Context, account, order string, cents int6
 	case strings.TrimSpace(why) == "":
 		return invalid(op, "why", "is required: it says why")
 	}
-	return m.store.transaction(ctx, func(tx *sql.Tx) error {
-		c := m.store.in(tx)
+	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+		c := m.db.In(tx)
 		subject := "account/" + a.Name
 		if order != "" {
 			subject = orderSubject(order)
@@ -247,7 +247,7 @@ const lookBack = giveUp
 //
 // The errors are those of [Merchant.Month], and those of the client if the list can't be
 // read.
-func (m *Merchant) CheckMonth(ctx context.Context, account, month string) (*Statement, []Difference, error) {
+func (m *core) CheckMonth(ctx context.Context, account, month string) (*Statement, []Difference, error) {
 	s, err := m.Month(ctx, account, month)
 	if err != nil {
 		return nil, nil, err
@@ -257,7 +257,7 @@ func (m *Merchant) CheckMonth(ctx context.Context, account, month string) (*Stat
 	if err != nil {
 		return nil, nil, err
 	}
-	ck := &check{account: a, c: m.store.conn(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), currency: s.Currency, seen: make(map[string]bool)}
+	ck := &check{account: a, c: m.db.Conn(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), currency: s.Currency, seen: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{ck.orders, ck.listed, ck.older, ck.listedTransfers, ck.olderTransfers, ck.balance} {
 		if err := step(ctx); err != nil {
 			return nil, nil, err
@@ -269,7 +269,7 @@ func (m *Merchant) CheckMonth(ctx context.Context, account, month string) (*Stat
 // check compares the entries of an account's month.
 type check struct {
 	account     *account
-	c           conn
+	c           sqldb.Session
 	month       string
 	begin, end  time.Time
 	currency    gateway.Currency
@@ -281,13 +281,13 @@ func (k *check) add(d Difference) { k.differences = append(k.differences, d) }
 
 // orders compares the sums of the orders with their entries.
 func (k *check) orders(ctx context.Context) error {
-	return k.c.each(ctx, `SELECT subject, net, entries FROM (
+	return k.c.Each(ctx, `SELECT subject, net, entries FROM (
 			SELECT o.subject AS subject, o.paid - o.fee - o.refunded - o.disputed - o.paid_out + o.adjusted AS net,
-				CAST((SELECT COALESCE(SUM(amount), 0) FROM gateway_facts AS e WHERE e.subject = o.subject AND e.currency = o.currency) AS {bigint}) AS entries
-			FROM gateway_orders AS o
-			WHERE o.subject IN (SELECT subject FROM gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)
+				CAST((SELECT COALESCE(SUM(amount), 0) FROM {s}gateway_facts AS e WHERE e.subject = o.subject AND e.currency = o.currency) AS {int}) AS entries
+			FROM {s}gateway_orders AS o
+			WHERE o.subject IN (SELECT subject FROM {s}gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)
 		) AS q WHERE net <> entries ORDER BY subject`,
-		[]any{k.account.Name, k.month}, func(row operations.Scanner) error {
+		[]any{k.account.Name, k.month}, func(row database.Scanner) error {
 			d := Difference{Kind: DiffOrder}
 			err := row.Scan(&d.Order, &d.There, &d.Here)
 			d.Order = orderID(d.Order)
@@ -360,10 +360,10 @@ func (k *check) during(at time.Time) bool { return !at.Before(k.begin) && at.Bef
 func (k *check) entries(ctx context.Context, where string, args ...any) (map[string]*entry, error) {
 	list := make(map[string]*entry)
 	args = append([]any{k.month}, args...)
-	err := k.c.each(ctx, `SELECT c.transaction_id, c.id, c.subject, c.record, COALESCE(f.kind, ''), CAST(COALESCE(SUM(f.amount), 0) AS {bigint}),
+	err := k.c.Each(ctx, `SELECT c.transaction_id, c.id, c.subject, c.record, COALESCE(f.kind, ''), CAST(COALESCE(SUM(f.amount), 0) AS {int}),
 			MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END)
-		FROM gateway_charges AS c LEFT JOIN gateway_facts AS f ON f.subject = c.subject AND f.record = c.id AND f.amount IS NOT NULL
-		WHERE `+where+` GROUP BY c.transaction_id, c.id, c.subject, c.record, f.kind`, args, func(row operations.Scanner) error {
+		FROM {s}gateway_charges AS c LEFT JOIN {s}gateway_facts AS f ON f.subject = c.subject AND f.record = c.id AND f.amount IS NOT NULL
+		WHERE `+where+` GROUP BY c.transaction_id, c.id, c.subject, c.record, f.kind`, args, func(row database.Scanner) error {
 		e := new(entry)
 		var kind books.Kind
 		var record string
@@ -460,7 +460,7 @@ func (k *check) read(ctx context.Context, id string, e *entry) error {
 // they were created earlier.
 func (k *check) older(ctx context.Context) error {
 	entries, err := k.entries(ctx, `c.transaction_id IS NOT NULL AND c.id IN (
-		SELECT record FROM gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)`, k.account.Name, k.month)
+		SELECT record FROM {s}gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)`, k.account.Name, k.month)
 	if err != nil {
 		return err
 	}

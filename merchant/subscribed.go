@@ -3,7 +3,6 @@ package merchant
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"reflect"
@@ -14,6 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
@@ -105,8 +106,8 @@ type subscriptionDesk struct {
 }
 
 // storedSubscriptions returns the subscriptions that a condition selects.
-func (m *Merchant) storedSubscriptions(ctx context.Context, c conn, where string, args ...any) (list []*subscription, err error) {
-	err = c.each(ctx, `SELECT account, ref, created_at, params, record FROM gateway_subscriptions `+where, args, func(row operations.Scanner) error {
+func (m *core) storedSubscriptions(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*subscription, err error) {
+	err = c.Each(ctx, `SELECT account, ref, created_at, params, record FROM {s}gateway_subscriptions `+where, args, func(row database.Scanner) error {
 		var name, record string
 		var created int64
 		s := new(subscription)
@@ -124,7 +125,7 @@ func (m *Merchant) storedSubscriptions(ctx context.Context, c conn, where string
 }
 
 // storedSubscription returns a subscription, or [ErrNotFound].
-func (m *Merchant) storedSubscription(ctx context.Context, c conn, id string) (*subscription, error) {
+func (m *core) storedSubscription(ctx context.Context, c sqldb.Session, id string) (*subscription, error) {
 	list, err := m.storedSubscriptions(ctx, c, `WHERE id = ?`, id)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%w: subscription %s", ErrNotFound, id)
@@ -137,7 +138,7 @@ func (m *Merchant) storedSubscription(ctx context.Context, c conn, id string) (*
 
 // readSubscription returns a subscription as the merchant gets it, with its charges if they
 // are wanted.
-func (m *Merchant) readSubscription(ctx context.Context, c conn, id string, charges bool) (*Subscription, error) {
+func (m *core) readSubscription(ctx context.Context, c sqldb.Session, id string, charges bool) (*Subscription, error) {
 	s, err := m.storedSubscription(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (m *Merchant) readSubscription(ctx context.Context, c conn, id string, char
 }
 
 // openSubscription locks a subscription.
-func (m *Merchant) openSubscription(ctx context.Context, tx *sql.Tx, id string) (*subscriptionDesk, error) {
+func (m *core) openSubscription(ctx context.Context, tx sqldb.Tx, id string) (*subscriptionDesk, error) {
 	d, err := m.open(ctx, tx, subscriptionSubject(id))
 	if err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (d *subscriptionDesk) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.c.must(ctx, `UPDATE gateway_subscriptions SET subscription_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, params = ?, record = ? WHERE id = ?`,
+	return d.c.Must(ctx, `UPDATE {s}gateway_subscriptions SET subscription_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, params = ?, record = ? WHERE id = ?`,
 		strings.ToLower(s.Books.SubscriptionID), string(s.Books.State), d.nextCheck(), s.params, record, s.Books.ID)
 }
 
@@ -246,21 +247,21 @@ func (d *subscriptionDesk) nextCheck() *int64 {
 }
 
 // handleSubscriptions registers the handlers of the outcomes of the account's requests.
-func (m *Merchant) handleSubscriptions(a *account) {
-	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.CustomerResult) error {
+func (m *core) handleSubscriptions(a *account) {
+	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.CustomerResult) error {
 		return m.outcome(ctx, tx, a, `ref = ?`, r.Operation.ExternalRef, func(d *subscriptionDesk) error { return d.customer(ctx, &r) })
 	})
-	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.SubscriptionResult) error {
+	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.SubscriptionResult) error {
 		return m.outcome(ctx, tx, a, `ref = ?`, r.Operation.IdempotencyKey, func(d *subscriptionDesk) error { return d.created(ctx, &r) })
 	})
-	operations.OnResult(a.outbox, func(ctx context.Context, tx *sql.Tx, r operations.CancelSubscriptionResult) error {
+	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.CancelSubscriptionResult) error {
 		return m.outcome(ctx, tx, a, `subscription_id = ?`, strings.ToLower(r.Operation.SubscriptionID), func(d *subscriptionDesk) error { return d.canceled(ctx, &r) })
 	})
 }
 
 // outcome stores the outcome of a request for a subscription of the account.
-func (m *Merchant) outcome(ctx context.Context, tx *sql.Tx, a *account, where, value string, handle func(*subscriptionDesk) error) error {
-	list, err := m.storedSubscriptions(ctx, m.store.in(tx), `WHERE account = ? AND `+where, a.Name, value)
+func (m *core) outcome(ctx context.Context, tx sqldb.Tx, a *account, where, value string, handle func(*subscriptionDesk) error) error {
+	list, err := m.storedSubscriptions(ctx, m.db.In(tx), `WHERE account = ? AND `+where, a.Name, value)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%w: the subscription of %s", ErrNotFound, value)
 	}
@@ -427,9 +428,9 @@ func (d *subscriptionDesk) saveCharges(ctx context.Context, stored []*charge, ch
 			return err
 		}
 		if i < len(stored) {
-			err = d.c.must(ctx, `UPDATE gateway_charges SET record = ? WHERE id = ?`, text, record.Books.ID)
+			err = d.c.Must(ctx, `UPDATE {s}gateway_charges SET record = ? WHERE id = ?`, text, record.Books.ID)
 		} else {
-			err = d.c.must(ctx, `INSERT INTO gateway_charges (id, account, subject, attempt, transaction_id, state, check_at, created_at, record)
+			err = d.c.Must(ctx, `INSERT INTO {s}gateway_charges (id, account, subject, attempt, transaction_id, state, check_at, created_at, record)
 				VALUES (?, ?, ?, ?, ?, ?, {now} + ?, {now}, ?)`, record.Books.ID, d.account.Name, d.order.ID, i+1,
 				strings.ToLower(record.Books.TransactionID), string(record.Books.State), soonest.Milliseconds(), text)
 		}
@@ -450,13 +451,13 @@ func (s *subscription) method() gateway.Method {
 
 // lookSubscription reads a subscription and books what it shows. Before it is known at the
 // gateway it takes over what the outbox knows.
-func (m *Merchant) lookSubscription(ctx context.Context, id string, source books.Source) error {
-	s, err := m.storedSubscription(ctx, m.store.conn(), id)
+func (m *core) lookSubscription(ctx context.Context, id string, source books.Source) error {
+	s, err := m.storedSubscription(ctx, m.db.Conn(), id)
 	if err != nil {
 		return err
 	}
 	if s.Books.SubscriptionID == "" {
-		return m.store.transaction(ctx, func(tx *sql.Tx) error {
+		return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 			d, err := m.openSubscription(ctx, tx, id)
 			if err == nil {
 				err = d.save(ctx)
@@ -470,7 +471,7 @@ func (m *Merchant) lookSubscription(ctx context.Context, id string, source books
 
 // bookSubscription reads a subscription and those of its charges that changed, and books
 // what they show in one transaction: an event is reported together with its money.
-func (m *Merchant) bookSubscription(ctx context.Context, s *subscription, source books.Source) (sub *gateway.Subscription, err error) {
+func (m *core) bookSubscription(ctx context.Context, s *subscription, source books.Source) (sub *gateway.Subscription, err error) {
 	r := books.Reading[gateway.Subscription]{Source: source, At: time.Now()}
 	if r.Resource, err = s.account.Client.Subscriptions.Get(ctx, s.Books.SubscriptionID); err != nil {
 		return nil, err
@@ -479,7 +480,7 @@ func (m *Merchant) bookSubscription(ctx context.Context, s *subscription, source
 	var unread error
 	for {
 		var missing []string
-		if err := m.store.transaction(ctx, func(tx *sql.Tx) error {
+		if err := m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 			d, err := m.openSubscription(ctx, tx, s.Books.ID)
 			if err == nil {
 				missing, err = d.readings(ctx, r, transactions)
@@ -530,8 +531,8 @@ func (d *desk) readOne(ctx context.Context, r books.Reading[gateway.Transaction]
 // onSubscription reads the subscription of an event and books what it shows. One that is
 // not known belongs to another system, or is read as soon as the outcome of its creation is
 // known.
-func (m *Merchant) onSubscription(ctx context.Context, a *account, e *webhook.SubscriptionEvent) error {
-	list, err := m.storedSubscriptions(ctx, m.store.conn(), `WHERE account = ? AND subscription_id = ?`, a.Name, strings.ToLower(e.ResourceID))
+func (m *core) onSubscription(ctx context.Context, a *account, e *webhook.SubscriptionEvent) error {
+	list, err := m.storedSubscriptions(ctx, m.db.Conn(), `WHERE account = ? AND subscription_id = ?`, a.Name, strings.ToLower(e.ResourceID))
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -558,11 +559,11 @@ func older(sub *gateway.Subscription, e *webhook.SubscriptionEvent) bool {
 }
 
 // callSubscription calls the callback of a subscription.
-func (m *Merchant) callSubscription(ctx context.Context, tx *sql.Tx, f *delivery) error {
-	if m.cfg.On.Subscription == nil {
+func (m *core) callSubscription(ctx context.Context, tx sqldb.Tx, f *delivery) error {
+	if m.on.Subscription == nil {
 		return nil
 	}
-	c := m.store.in(tx)
+	c := m.db.In(tx)
 	s, err := m.readSubscription(ctx, c, f.record, false)
 	if err != nil {
 		return err
@@ -575,5 +576,5 @@ func (m *Merchant) callSubscription(ctx context.Context, tx *sql.Tx, f *delivery
 		}
 		s.Charge = ch.shown()
 	}
-	return m.cfg.On.Subscription(ctx, tx, s)
+	return m.on.Subscription(ctx, tx, s)
 }

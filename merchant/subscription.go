@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"html/template"
@@ -15,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -160,7 +160,11 @@ func encodedCreate(op operations.CreateSubscription) (string, error) {
 // error is [ErrReused] if the account, amount, currency, payment method or interval
 // differ, [ErrAccount] if there is no such account, and [gateway.ErrValidation] if a
 // parameter breaks a rule of the gateway. Then nothing was stored.
-func (m *Merchant) SubscribeTx(ctx context.Context, tx *sql.Tx, p SubscribeParams) (*Subscription, error) {
+func (m *Merchant[TX]) SubscribeTx(ctx context.Context, tx TX, p SubscribeParams) (*Subscription, error) {
+	return m.subscribeTx(ctx, m.in(tx), p)
+}
+
+func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) (*Subscription, error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -206,7 +210,7 @@ func (d *desk) subscribe(ctx context.Context, a *account, p *SubscribeParams, pa
 	if err != nil {
 		return nil, err
 	}
-	if err := d.c.must(ctx, `INSERT INTO gateway_subscriptions (id, account, ref, state, check_at, created_at, params, record)
+	if err := d.c.Must(ctx, `INSERT INTO {s}gateway_subscriptions (id, account, ref, state, check_at, created_at, params, record)
 		VALUES (?, ?, ?, ?, {now} + ?, {now}, ?, ?)`,
 		p.ID, a.Name, s.ref, string(New), soonest.Milliseconds(), params, record); err != nil {
 		return nil, err
@@ -219,10 +223,10 @@ func (d *desk) subscribe(ctx context.Context, a *account, p *SubscribeParams, pa
 // AuthorizationCode can be shown. Not to know the outcome is no error: the state is
 // [Unknown], or [New] if it is that of the customer. If the subscription was stored and
 // can't be created now, it is returned without an error: [Merchant.Run] creates it.
-func (m *Merchant) Subscribe(ctx context.Context, p SubscribeParams) (*Subscription, error) {
+func (m *core) Subscribe(ctx context.Context, p SubscribeParams) (*Subscription, error) {
 	var s *Subscription
-	if err := m.store.transaction(ctx, func(tx *sql.Tx) (err error) {
-		s, err = m.SubscribeTx(ctx, tx, p)
+	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+		s, err = m.subscribeTx(ctx, tx, p)
 		return err
 	}); err != nil {
 		return nil, err
@@ -240,7 +244,7 @@ func (m *Merchant) Subscribe(ctx context.Context, p SubscribeParams) (*Subscript
 
 // sentSubscription reads a subscription whose request was sent, and returns it as it is
 // then. The request is stored: a failure is only logged.
-func (m *Merchant) sentSubscription(ctx context.Context, stored *Subscription, err error) (*Subscription, error) {
+func (m *core) sentSubscription(ctx context.Context, stored *Subscription, err error) (*Subscription, error) {
 	if err == nil {
 		err = m.lookSubscription(ctx, stored.ID, books.FromResponse)
 	}
@@ -256,8 +260,8 @@ func (m *Merchant) sentSubscription(ctx context.Context, stored *Subscription, e
 
 // Subscription returns a subscription with its charges and their money. The error is
 // [ErrNotFound] if there is none with the ID.
-func (m *Merchant) Subscription(ctx context.Context, id string) (*Subscription, error) {
-	return m.readSubscription(ctx, m.store.conn(), id, true)
+func (m *core) Subscription(ctx context.Context, id string) (*Subscription, error) {
+	return m.readSubscription(ctx, m.db.Conn(), id, true)
 }
 
 // CancelSubscriptionTx cancels a subscription in your transaction. [Merchant.Run] sends the
@@ -272,11 +276,15 @@ func (m *Merchant) Subscription(ctx context.Context, id string) (*Subscription, 
 // other text. If the subscription is canceled, was never made, or a cancellation is under
 // way, the call changes nothing. The error is [ErrNotFound] if there is none with the ID,
 // and [gateway.ErrValidation] if the reason is invalid. Then nothing was stored.
-func (m *Merchant) CancelSubscriptionTx(ctx context.Context, tx *sql.Tx, id, reason string) (*Subscription, error) {
+func (m *Merchant[TX]) CancelSubscriptionTx(ctx context.Context, tx TX, id, reason string) (*Subscription, error) {
+	return m.cancelSubscriptionTx(ctx, m.in(tx), id, reason)
+}
+
+func (m *core) cancelSubscriptionTx(ctx context.Context, tx sqldb.Tx, id, reason string) (*Subscription, error) {
 	if err := (operations.CancelSubscription{Key: "1", SubscriptionID: "1", Reason: reason}).Validate(); err != nil {
 		return nil, err
 	}
-	if _, err := m.storedSubscription(ctx, m.store.in(tx), id); err != nil {
+	if _, err := m.storedSubscription(ctx, m.db.In(tx), id); err != nil {
 		return nil, err
 	}
 	d, err := m.openSubscription(ctx, tx, id)
@@ -295,10 +303,10 @@ func (m *Merchant) CancelSubscriptionTx(ctx context.Context, tx *sql.Tx, id, rea
 // CancelSubscription is [Merchant.CancelSubscriptionTx] in a transaction of its own. It
 // sends the request at once and reads the subscription. If the request was stored and
 // can't be sent now, it returns the subscription, with Canceling set, without an error.
-func (m *Merchant) CancelSubscription(ctx context.Context, id, reason string) (*Subscription, error) {
+func (m *core) CancelSubscription(ctx context.Context, id, reason string) (*Subscription, error) {
 	var s *Subscription
-	if err := m.store.transaction(ctx, func(tx *sql.Tx) (err error) {
-		s, err = m.CancelSubscriptionTx(ctx, tx, id, reason)
+	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+		s, err = m.cancelSubscriptionTx(ctx, tx, id, reason)
 		return err
 	}); err != nil {
 		return nil, err
@@ -306,7 +314,7 @@ func (m *Merchant) CancelSubscription(ctx context.Context, id, reason string) (*
 	if !s.Canceling {
 		return s, nil
 	}
-	stored, err := m.storedSubscription(ctx, m.store.conn(), id)
+	stored, err := m.storedSubscription(ctx, m.db.Conn(), id)
 	if err == nil && stored.Cancels > 0 {
 		err = m.send(ctx, stored.account, kindCancel, stored.cancelKey())
 	}

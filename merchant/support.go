@@ -3,7 +3,6 @@ package merchant
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +12,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/masking"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
@@ -36,31 +37,31 @@ var lookups = []struct {
 	query     string
 	lowerCase bool
 }{
-	{as: "order", kind: "order", query: `SELECT '', SUBSTR(subject, 7), subject FROM gateway_orders WHERE subject = 'order/' || ?`},
-	{as: "charge", kind: "charge", query: `SELECT account, id, subject FROM gateway_charges WHERE id = ?`},
-	{as: "transaction", kind: "charge", query: `SELECT account, id, subject FROM gateway_charges WHERE transaction_id = ?`, lowerCase: true},
-	{as: "end_to_end", kind: "charge", query: `SELECT account, id, subject FROM gateway_charges WHERE end_to_end_id = ?`, lowerCase: true},
+	{as: "order", kind: "order", query: `SELECT '', SUBSTR(subject, 7), subject FROM {s}gateway_orders WHERE subject = 'order/' || ?`},
+	{as: "charge", kind: "charge", query: `SELECT account, id, subject FROM {s}gateway_charges WHERE id = ?`},
+	{as: "transaction", kind: "charge", query: `SELECT account, id, subject FROM {s}gateway_charges WHERE transaction_id = ?`, lowerCase: true},
+	{as: "end_to_end", kind: "charge", query: `SELECT account, id, subject FROM {s}gateway_charges WHERE end_to_end_id = ?`, lowerCase: true},
 	{
 		as: "refund", kind: "refund",
-		query: `SELECT c.account, r.id, c.subject FROM gateway_refunds AS r JOIN gateway_charges AS c ON c.id = r.charge WHERE r.id = ?`,
+		query: `SELECT c.account, r.id, c.subject FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge WHERE r.id = ?`,
 	},
-	{as: "payout", kind: "payout", query: `SELECT account, id, subject FROM gateway_payouts WHERE id = ?`},
-	{as: "transfer", kind: "payout", query: `SELECT account, id, subject FROM gateway_payouts WHERE transfer_id = ?`, lowerCase: true},
-	{as: "subscription", kind: "subscription", query: `SELECT account, id, 'subscription/' || id FROM gateway_subscriptions WHERE id = ?`},
-	{as: "gateway_subscription", kind: "subscription", query: `SELECT account, id, 'subscription/' || id FROM gateway_subscriptions WHERE subscription_id = ?`, lowerCase: true},
+	{as: "payout", kind: "payout", query: `SELECT account, id, subject FROM {s}gateway_payouts WHERE id = ?`},
+	{as: "transfer", kind: "payout", query: `SELECT account, id, subject FROM {s}gateway_payouts WHERE transfer_id = ?`, lowerCase: true},
+	{as: "subscription", kind: "subscription", query: `SELECT account, id, 'subscription/' || id FROM {s}gateway_subscriptions WHERE id = ?`},
+	{as: "gateway_subscription", kind: "subscription", query: `SELECT account, id, 'subscription/' || id FROM {s}gateway_subscriptions WHERE subscription_id = ?`, lowerCase: true},
 }
 
 // Find returns the records that have an identifier: the ID of an order, refund, payout or
 // subscription, the ID of a charge, which is its external_ref, the gateway's ID of a
 // transaction, transfer or subscription, or the end-to-end ID of a Pix. The case of the gateway's IDs does not matter. The list is empty
 // if there is no such record.
-func (m *Merchant) Find(ctx context.Context, id string) (hits []Hit, err error) {
+func (m *core) Find(ctx context.Context, id string) (hits []Hit, err error) {
 	for _, is := range lookups {
 		key := id
 		if is.lowerCase {
 			key = strings.ToLower(id)
 		}
-		err := m.store.conn().each(ctx, is.query, []any{key}, func(row operations.Scanner) error {
+		err := m.db.Conn().Each(ctx, is.query, []any{key}, func(row database.Scanner) error {
 			h := Hit{As: is.as, Kind: is.kind}
 			err := row.Scan(&h.Account, &h.Record, &h.Order)
 			h.Order = orderID(h.Order)
@@ -86,18 +87,18 @@ type request struct {
 // requestTables have the records whose requests are in the outbox, by the kind of the
 // operation.
 var requestTables = []struct{ kind, query string }{
-	{kindCharge, `SELECT account, ref AS key, id AS record, subject FROM gateway_charges`},
+	{kindCharge, `SELECT account, ref AS key, id AS record, subject FROM {s}gateway_charges`},
 	{kindRefund, `SELECT c.account AS account, r.id AS key, r.id AS record, c.subject AS subject
-		FROM gateway_refunds AS r JOIN gateway_charges AS c ON c.id = r.charge`},
-	{kindPayout, `SELECT account, ref AS key, id AS record, subject FROM gateway_payouts`},
-	{kindCustomer, `SELECT account, ref AS key, id AS record, 'subscription/' || id AS subject FROM gateway_subscriptions`},
-	{kindSubscribe, `SELECT account, ref AS key, id AS record, 'subscription/' || id AS subject FROM gateway_subscriptions`},
+		FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge`},
+	{kindPayout, `SELECT account, ref AS key, id AS record, subject FROM {s}gateway_payouts`},
+	{kindCustomer, `SELECT account, ref AS key, id AS record, 'subscription/' || id AS subject FROM {s}gateway_subscriptions`},
+	{kindSubscribe, `SELECT account, ref AS key, id AS record, 'subscription/' || id AS subject FROM {s}gateway_subscriptions`},
 }
 
 // readRequests returns the requests that a condition selects.
-func readRequests(ctx context.Context, c conn, where string, args ...any) (list []request, err error) {
+func readRequests(ctx context.Context, c sqldb.Session, where string, args ...any) (list []request, err error) {
 	for _, of := range requestTables {
-		err := c.each(ctx, `SELECT account, key, record, subject FROM (`+of.query+`) AS q WHERE key IS NOT NULL AND `+where, args, func(row operations.Scanner) error {
+		err := c.Each(ctx, `SELECT account, key, record, subject FROM (`+of.query+`) AS q WHERE key IS NOT NULL AND `+where, args, func(row database.Scanner) error {
 			r := request{kind: of.kind}
 			err := row.Scan(&r.account, &r.key, &r.record, &r.subject)
 			list = append(list, r)
@@ -112,7 +113,7 @@ func readRequests(ctx context.Context, c conn, where string, args ...any) (list 
 
 // requestOf returns the request of an operation. Without a record its key is all that is
 // known.
-func (m *Merchant) requestOf(ctx context.Context, c conn, e *operations.Entry) (request, error) {
+func (m *core) requestOf(ctx context.Context, c sqldb.Session, e *operations.Entry) (request, error) {
 	list, err := readRequests(ctx, c, `account = ? AND key = ?`, e.Account, e.Key)
 	if err != nil {
 		return request{}, err
@@ -192,15 +193,15 @@ const failedOften = 5
 // Problems lists what needs a person in the accounts of this process, the oldest first.
 // Alert if the list is not empty. A problem stays on it until [Merchant.Resolve] ends it,
 // except that a callback, which is repeated, may succeed before.
-func (m *Merchant) Problems(ctx context.Context) ([]*Problem, error) {
-	c := m.store.conn()
+func (m *core) Problems(ctx context.Context) ([]*Problem, error) {
+	c := m.db.Conn()
 	names, args := m.names()
 	// The outbox says what is ambiguous: it knows it first, and until it is resolved.
 	list, err := m.readProblems(ctx, c, `WHERE closed_at IS NULL AND account IN (`+names+`) AND kind <> ? ORDER BY id`, append(args, string(ProblemAmbiguous))...)
 	if err != nil {
 		return nil, err
 	}
-	for _, read := range []func(context.Context, conn) ([]*Problem, error){m.failingCallbacks, m.deadLetters, m.stuckOperations} {
+	for _, read := range []func(context.Context, sqldb.Session) ([]*Problem, error){m.failingCallbacks, m.deadLetters, m.stuckOperations} {
 		more, err := read(ctx, c)
 		if err != nil {
 			return nil, err
@@ -213,8 +214,8 @@ func (m *Merchant) Problems(ctx context.Context) ([]*Problem, error) {
 
 func byAge(a, b *Problem) int { return a.Since.Compare(b.Since) }
 
-func (m *Merchant) readProblems(ctx context.Context, c conn, where string, args ...any) (list []*Problem, err error) {
-	err = c.each(ctx, `SELECT id, account, subject, record, kind, text, since FROM gateway_problems `+where, args, func(row operations.Scanner) error {
+func (m *core) readProblems(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*Problem, err error) {
+	err = c.Each(ctx, `SELECT id, account, subject, record, kind, text, since FROM {s}gateway_problems `+where, args, func(row database.Scanner) error {
 		p := new(Problem)
 		var id, since int64
 		var subject string
@@ -231,12 +232,12 @@ func (m *Merchant) readProblems(ctx context.Context, c conn, where string, args 
 
 // reported makes the problem of an ambiguous request the one that [Merchant.Problems]
 // lists: its truth is in the outbox.
-func (m *Merchant) reported(ctx context.Context, tx *sql.Tx, p *Problem) error {
+func (m *core) reported(ctx context.Context, tx sqldb.Tx, p *Problem) error {
 	a := m.accounts[p.Account]
 	if p.Kind != ProblemAmbiguous || a == nil {
 		return nil
 	}
-	list, err := readRequests(ctx, m.store.in(tx), `account = ? AND record = ?`, p.Account, p.Record)
+	list, err := readRequests(ctx, m.db.In(tx), `account = ? AND record = ?`, p.Account, p.Record)
 	if err != nil {
 		return err
 	}
@@ -254,15 +255,15 @@ func (m *Merchant) reported(ctx context.Context, tx *sql.Tx, p *Problem) error {
 }
 
 // failingCallbacks returns the problems of the callbacks that have failed often.
-func (m *Merchant) failingCallbacks(ctx context.Context, c conn) (list []*Problem, err error) {
+func (m *core) failingCallbacks(ctx context.Context, c sqldb.Session) (list []*Problem, err error) {
 	names, args := m.names()
 	return m.readCallbacks(ctx, c, `account IN (`+names+`)`, args...)
 }
 
 // readCallbacks returns the problems of those that a condition selects.
-func (m *Merchant) readCallbacks(ctx context.Context, c conn, where string, args ...any) (list []*Problem, err error) {
-	err = c.each(ctx, `SELECT seq, account, subject, record, callback, attempts, error, created_at FROM gateway_facts
-		WHERE delivered_at IS NULL AND `+where+` AND attempts >= ? ORDER BY due_at, seq`, append(args, failedOften), func(row operations.Scanner) error {
+func (m *core) readCallbacks(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*Problem, err error) {
+	err = c.Each(ctx, `SELECT seq, account, subject, record, callback, attempts, error, created_at FROM {s}gateway_facts
+		WHERE delivered_at IS NULL AND `+where+` AND attempts >= ? ORDER BY due_at, seq`, append(args, failedOften), func(row database.Scanner) error {
 		p := &Problem{Kind: ProblemCallback}
 		var subject, callback, failure string
 		var seq, attempts, since int64
@@ -279,7 +280,7 @@ func (m *Merchant) readCallbacks(ctx context.Context, c conn, where string, args
 }
 
 // sorted returns the process's accounts by name.
-func (m *Merchant) sorted() []*account {
+func (m *core) sorted() []*account {
 	return slices.SortedFunc(maps.Values(m.accounts), func(a, b *account) int { return cmp.Compare(a.Name, b.Name) })
 }
 
@@ -287,7 +288,7 @@ func (m *Merchant) sorted() []*account {
 const page = 500
 
 // deadLetters returns the problems of the events that could not be handled.
-func (m *Merchant) deadLetters(ctx context.Context, c conn) (list []*Problem, err error) {
+func (m *core) deadLetters(ctx context.Context, c sqldb.Session) (list []*Problem, err error) {
 	for _, a := range m.sorted() {
 		err := a.letters(ctx, func(l *webhook.DeadLetter) (bool, error) {
 			p, _, err := a.letterProblem(ctx, c, l)
@@ -322,13 +323,13 @@ func (a *account) letters(ctx context.Context, visit func(*webhook.DeadLetter) (
 
 // letterProblem returns the problem of a dead letter, and the subject of its record, "" if
 // it has none.
-func (a *account) letterProblem(ctx context.Context, c conn, l *webhook.DeadLetter) (p *Problem, subject string, err error) {
+func (a *account) letterProblem(ctx context.Context, c sqldb.Session, l *webhook.DeadLetter) (p *Problem, subject string, err error) {
 	p = &Problem{
 		ID: problemID(inEvents, a.Name, l.Key), Account: a.Name, Kind: ProblemEvent, Since: l.Since,
 		Text: fmt.Sprintf("the event %s of %s could not be handled: %s", l.Kind, l.Resource, masking.Text(l.Reason)),
 	}
 	if family, id, _ := strings.Cut(l.Resource, "/"); webhook.Family(family) == webhook.FamilyTransaction {
-		if _, err := c.first(ctx, `SELECT id, subject FROM gateway_charges WHERE account = ? AND transaction_id = ?`,
+		if _, err := c.Row(ctx, `SELECT id, subject FROM {s}gateway_charges WHERE account = ? AND transaction_id = ?`,
 			[]any{a.Name, strings.ToLower(id)}, &p.Record, &subject); err != nil {
 			return nil, "", err
 		}
@@ -341,7 +342,7 @@ func (a *account) letterProblem(ctx context.Context, c conn, l *webhook.DeadLett
 var undecided = []operations.State{operations.Ambiguous, operations.Dead}
 
 // stuckOperations returns the problems of the requests that wait for a person.
-func (m *Merchant) stuckOperations(ctx context.Context, c conn) (list []*Problem, err error) {
+func (m *core) stuckOperations(ctx context.Context, c sqldb.Session) (list []*Problem, err error) {
 	for _, a := range m.sorted() {
 		for after := int64(0); ; {
 			entries, err := a.outbox.List(ctx, operations.Query{States: undecided, After: after, Limit: page})
@@ -409,12 +410,12 @@ type Step struct {
 // history, what the gateway showed, the callbacks with their failures, problems and
 // decisions. The list is empty if there is no such order. The error is [ErrAccount] if
 // this process lacks an account of the order.
-func (m *Merchant) Story(ctx context.Context, order string) ([]Step, error) {
-	return m.story(ctx, m.store.conn(), orderSubject(order))
+func (m *core) Story(ctx context.Context, order string) ([]Step, error) {
+	return m.story(ctx, m.db.Conn(), orderSubject(order))
 }
 
-func (m *Merchant) story(ctx context.Context, c conn, subject string) (story []Step, err error) {
-	for _, read := range []func(context.Context, conn, string) ([]Step, error){m.requestSteps, factSteps, m.problemSteps, decisionSteps} {
+func (m *core) story(ctx context.Context, c sqldb.Session, subject string) (story []Step, err error) {
+	for _, read := range []func(context.Context, sqldb.Session, string) ([]Step, error){m.requestSteps, factSteps, m.problemSteps, decisionSteps} {
 		steps, err := read(ctx, c, subject)
 		if err != nil {
 			return nil, err
@@ -425,7 +426,7 @@ func (m *Merchant) story(ctx context.Context, c conn, subject string) (story []S
 	return story, nil
 }
 
-func (m *Merchant) requestSteps(ctx context.Context, c conn, subject string) (steps []Step, err error) {
+func (m *core) requestSteps(ctx context.Context, c sqldb.Session, subject string) (steps []Step, err error) {
 	requests, err := readRequests(ctx, c, `subject = ?`, subject)
 	if err != nil {
 		return nil, err
@@ -456,9 +457,9 @@ func (m *Merchant) requestSteps(ctx context.Context, c conn, subject string) (st
 }
 
 // factSteps returns the facts, and their callbacks.
-func factSteps(ctx context.Context, c conn, subject string) (steps []Step, err error) {
-	err = c.each(ctx, `SELECT account, record, kind, COALESCE(amount, 0), currency, about, at, source, callback, created_at,
-		COALESCE(delivered_at, 0), attempts, error FROM gateway_facts WHERE subject = ? ORDER BY seq`, []any{subject}, func(row operations.Scanner) error {
+func factSteps(ctx context.Context, c sqldb.Session, subject string) (steps []Step, err error) {
+	err = c.Each(ctx, `SELECT account, record, kind, COALESCE(amount, 0), currency, about, at, source, callback, created_at,
+		COALESCE(delivered_at, 0), attempts, error FROM {s}gateway_facts WHERE subject = ? ORDER BY seq`, []any{subject}, func(row database.Scanner) error {
 		s := Step{Kind: StepFact}
 		var kind, callback, failure string
 		var about, at, created, delivered, attempts int64
@@ -493,7 +494,7 @@ func factSteps(ctx context.Context, c conn, subject string) (steps []Step, err e
 	return steps, err
 }
 
-func (m *Merchant) problemSteps(ctx context.Context, c conn, subject string) ([]Step, error) {
+func (m *core) problemSteps(ctx context.Context, c sqldb.Session, subject string) ([]Step, error) {
 	problems, err := m.readProblems(ctx, c, `WHERE subject = ? ORDER BY id`, subject)
 	if err != nil {
 		return nil, err
@@ -505,9 +506,9 @@ func (m *Merchant) problemSteps(ctx context.Context, c conn, subject string) ([]
 	return steps, nil
 }
 
-func decisionSteps(ctx context.Context, c conn, subject string) (steps []Step, err error) {
-	err = c.each(ctx, `SELECT account, record, kind, decision, resource_id, decided_by, why, error, created_at FROM gateway_notes
-		WHERE subject = ? ORDER BY id`, []any{subject}, func(row operations.Scanner) error {
+func decisionSteps(ctx context.Context, c sqldb.Session, subject string) (steps []Step, err error) {
+	err = c.Each(ctx, `SELECT account, record, kind, decision, resource_id, decided_by, why, error, created_at FROM {s}gateway_notes
+		WHERE subject = ? ORDER BY id`, []any{subject}, func(row database.Scanner) error {
 		s := Step{Kind: StepDecision}
 		var kind, decision, resource, why, failure string
 		var at int64

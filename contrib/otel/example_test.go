@@ -7,6 +7,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
@@ -48,9 +49,9 @@ func send(telemetry *otelgateway.Telemetry, db *sql.DB, client *gateway.Client) 
 	return outbox, nil
 }
 
-func sell(ctx context.Context, telemetry *otelgateway.Telemetry, db *sql.DB, config merchant.Config) (*merchant.Merchant, error) {
+func sell(ctx context.Context, telemetry *otelgateway.Telemetry, db *sql.DB, config merchant.Config, on merchant.Callbacks[*sql.Tx]) (*merchant.Merchant[*sql.Tx], error) {
 	config.Observe = telemetry.OutboxObserver()
-	m, err := merchant.Open(ctx, db, config)
+	m, err := merchant.Open(ctx, database.Postgres(db), config, on)
 	if err != nil {
 		return nil, err
 	}

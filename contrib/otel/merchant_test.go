@@ -2,6 +2,7 @@ package otelgateway_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-var _ otelgateway.Merchant = (*merchant.Merchant)(nil)
+var _ otelgateway.Merchant = (*merchant.Merchant[*sql.Tx])(nil)
 
 // healthy returns a fixed health or error.
 type healthy struct {

@@ -11,6 +11,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -21,7 +22,7 @@ const price, credit = 2_000, 500 // cents, of an order and of a return
 
 // shop sells by Pix, ships what is paid, and takes returns.
 type shop struct {
-	*merchant.Merchant
+	*merchant.Merchant[*sql.Tx]
 
 	db *sql.DB
 }
@@ -35,13 +36,12 @@ func openShop(ctx context.Context, file string, client *gateway.Client, secret g
 	if _, err := db.ExecContext(ctx, schema); err != nil {
 		return nil, err
 	}
-	m, err := merchant.Open(ctx, db, merchant.Config{
+	m, err := merchant.Open(ctx, database.SQLite(db), merchant.Config{
 		Accounts: []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: secret}}, Zone: time.UTC}},
-		On:       merchant.Callbacks{Paid: paid, Refunded: refunded},
 		Logger:   slog.New(slog.DiscardHandler), // each kill would be logged
 		// Short, to keep the example fast. The defaults suit a real gateway.
 		SendTimeout: time.Second / 2, SettleAfter: 2 * time.Second, CallbackTimeout: time.Second, Lease: time.Second, PollInterval: time.Second / 10,
-	})
+	}, merchant.Callbacks[*sql.Tx]{Paid: paid, Refunded: refunded})
 	return &shop{Merchant: m, db: db}, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -19,7 +20,7 @@ CREATE TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY, state TEXT, paid_until 
 
 // Shop sells by Pix and by card, has members, sells by link and pays suppliers.
 type Shop struct {
-	*merchant.Merchant
+	*merchant.Merchant[*sql.Tx]
 
 	db *sql.DB
 }
@@ -30,8 +31,9 @@ func Open(ctx context.Context, db *sql.DB, client *gateway.Client, secret gatewa
 		return nil, err
 	}
 	cfg.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: secret}}, Links: true}}
-	cfg.On = merchant.Callbacks{Paid: paid, PaidAgain: merchant.RefundAgain, Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut}
-	m, err := merchant.Open(ctx, db, cfg)
+	m, err := merchant.Open(ctx, database.SQLite(db), cfg, merchant.Callbacks[*sql.Tx]{
+		Paid: paid, PaidAgain: merchant.RefundAgain[*sql.Tx], Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
+	})
 	return &Shop{Merchant: m, db: db}, err
 }
 

@@ -9,8 +9,8 @@ import (
 	"net/http"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -19,7 +19,7 @@ var schema string
 
 // shop is the whole service without its listener.
 type shop struct {
-	*merchant.Merchant
+	*merchant.Merchant[*sql.Tx]
 
 	db         *sql.DB
 	adminToken gateway.Secret
@@ -30,12 +30,11 @@ func open(ctx context.Context, db *sql.DB, client *gateway.Client, cfg config, c
 	if _, err := db.ExecContext(ctx, schema); err != nil { // in one transaction
 		return nil, err
 	}
-	c.Dialect, c.Logger = operations.DialectPostgres, log
+	c.Logger = log
 	c.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: cfg.webhookSecret}}, Links: true}}
-	c.On = merchant.Callbacks{
-		Paid: paid, PaidAgain: merchant.RefundAgain, Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
-	}
-	m, err := merchant.Open(ctx, db, c)
+	m, err := merchant.Open(ctx, database.Postgres(db), c, merchant.Callbacks[*sql.Tx]{
+		Paid: paid, PaidAgain: merchant.RefundAgain[*sql.Tx], Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
+	})
 	return &shop{Merchant: m, db: db, adminToken: cfg.adminToken, log: log}, err
 }
 

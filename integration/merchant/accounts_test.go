@@ -133,16 +133,16 @@ func TestACredentialOfAnotherAccountIsRefused(t *testing.T) {
 		right := w.cfg.Accounts
 		for _, swapped := range [][2]string{{"sk_test_other", "sk_test_other"}, {w.gw.Key(), w.gw.Key()}, {"sk_test_other", w.gw.Key()}} {
 			w.cfg.Accounts = []merchant.Account{w.account("shop", swapped[0], secrets["shop"]), w.account("other", swapped[1], secrets["other"])}
-			_, err := merchant.Open(w.Context(), w.db, w.cfg)
+			_, err := w.openOn(w.db, w.cfg)
 			require.ErrorIs(w, err, merchant.ErrAccount)
 			require.ErrorContains(w, err, "the credential of another account")
 		}
 		w.cfg.Accounts = right
 		w.gw.Down() // then the credential can't be checked, and the shop opens
-		_, err := merchant.Open(w.Context(), w.db, w.cfg)
+		_, err := w.openOn(w.db, w.cfg)
 		require.NoError(w, err)
 		w.gw.Up()
-		_, err = merchant.Open(w.Context(), w.db, w.cfg)
+		_, err = w.openOn(w.db, w.cfg)
 		require.NoError(w, err)
 	})
 }
@@ -177,14 +177,14 @@ func TestAnAccountKeepsItsNameAddressAndPrefix(t *testing.T) {
 			if cfg.Accounts = change(&a); cfg.Accounts == nil {
 				cfg.Accounts = []merchant.Account{a}
 			}
-			_, err := merchant.Open(w.Context(), w.db, cfg)
+			_, err := w.openOn(w.db, cfg)
 			require.ErrorIs(w, err, merchant.ErrAccount, message)
 			require.ErrorContains(w, err, message)
 		}
 		rotated := w.account("shop", w.gw.Key(), w.gw.Secret())
 		rotated.Keys = append(rotated.Keys, webhook.SigningKey{Key: secrets["other"]})
 		w.cfg.Accounts = []merchant.Account{rotated}
-		_, err = merchant.Open(w.Context(), w.db, w.cfg)
+		_, err = w.openOn(w.db, w.cfg)
 		require.NoError(w, err)
 	})
 }
@@ -202,12 +202,12 @@ func TestAProcessWithoutTheAccountLeavesItsRecords(t *testing.T) {
 		require.NoError(w, w.m.Refresh(w.Context(), c.ID))
 		cfg := w.cfg
 		cfg.Accounts = w.cfg.Accounts[:1]
-		alone, err := merchant.Open(w.Context(), w.connect(), cfg)
+		alone, err := w.openOn(w.connect(), cfg)
 		require.NoError(w, err)
 		for _, err := range []error{
 			alone.Refresh(w.Context(), c.ID),
-			w.in(w.db, sql.LevelDefault, func(tx *sql.Tx) error { _, err := alone.ChargeTx(w.Context(), tx, pix(order, 700)); return err }),
-			w.in(w.db, sql.LevelDefault, func(tx *sql.Tx) error {
+			w.in(w.db, sql.LevelDefault, func(tx *txn) error { _, err := alone.ChargeTx(w.Context(), tx, pix(order, 700)); return err }),
+			w.in(w.db, sql.LevelDefault, func(tx *txn) error {
 				_, err := alone.RefundTx(w.Context(), tx, merchant.RefundParams{ID: "r", Charge: c.ID, Full: true})
 				return err
 			}),

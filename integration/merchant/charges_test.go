@@ -1,7 +1,6 @@
 package merchant_test
 
 import (
-	"database/sql"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -59,7 +58,7 @@ func TestAnOrderIsPaidShippedAndRefunded(t *testing.T) {
 func TestTheSecondPaymentOfAnOrderIsReported(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.cfg.On.PaidAgain = merchant.RefundAgain
+		w.on.PaidAgain = merchant.RefundAgain
 		w.open().start()
 		order := w.order("B1")
 		first := w.charge(pix(order, 700))
@@ -88,7 +87,7 @@ func TestAChargeBelongsToItsTransaction(t *testing.T) {
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("C1")
-		tx, err := w.db.BeginTx(w.Context(), nil)
+		tx, err := w.begin(w.Context(), w.db, nil)
 		require.NoError(w, err)
 		c, err := w.m.ChargeTx(w.Context(), tx, pix(order, 100))
 		require.NoError(w, err)
@@ -97,7 +96,7 @@ func TestAChargeBelongsToItsTransaction(t *testing.T) {
 		o := w.state(order)
 		assert.Empty(w, o.Charges)
 
-		tx, err = w.db.BeginTx(w.Context(), nil)
+		tx, err = w.begin(w.Context(), w.db, nil)
 		require.NoError(w, err)
 		_, err = w.m.ChargeTx(w.Context(), tx, pix(order, 200))
 		require.NoError(w, err)
@@ -154,11 +153,11 @@ func TestAnUnknownOutcomeIsAState(t *testing.T) {
 func TestAClosedOrderIsPaidAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.cfg.On.PaidAgain = nil
+		w.on.PaidAgain = nil
 		w.open().start()
 		order := w.order("F1")
 		c := w.charge(pix(order, 600))
-		w.tx(func(tx *sql.Tx) error { return w.m.CloseOrderTx(w.Context(), tx, order) })
+		w.tx(func(tx *txn) error { return w.m.CloseOrderTx(w.Context(), tx, order) })
 		_, err := w.m.Charge(w.Context(), pix(order, 600))
 		require.ErrorIs(w, err, merchant.ErrState)
 		require.NoError(w, w.gw.Transactions.Pay(c.TransactionID))
@@ -212,7 +211,7 @@ func TestACartThatGrowsAndShrinksIsPaidByWhatIsShown(t *testing.T) {
 func TestAPaymentBeforeTheCartGrewIsPaidAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.cfg.On.PaidAgain = merchant.RefundAgain
+		w.on.PaidAgain = merchant.RefundAgain
 		w.open().start()
 		order := w.order("J2")
 		w.gw.Webhooks.Hold()
@@ -236,7 +235,7 @@ func TestAPaymentBeforeTheCartGrewIsPaidAgain(t *testing.T) {
 func TestARejectedRefundIsAProblem(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.cfg.On.PaidAgain, w.cfg.On.RefundRejected = merchant.RefundAgain, nil
+		w.on.PaidAgain, w.on.RefundRejected = merchant.RefundAgain, nil
 		w.open().start()
 		order := w.order("K1")
 		first, second := w.charge(pix(order, 100)), w.charge(pix(order, 101))
@@ -282,9 +281,9 @@ func TestWhatAnotherSystemMadeWithAReferenceIsNotBooked(t *testing.T) {
 }
 
 // tx runs a transaction of the shop.
-func (w *world) tx(run func(tx *sql.Tx) error) {
+func (w *world) tx(run func(tx *txn) error) {
 	w.Helper()
-	tx, err := w.db.BeginTx(w.Context(), nil)
+	tx, err := w.begin(w.Context(), w.db, nil)
 	require.NoError(w, err)
 	defer func() { _ = tx.Rollback() }()
 	require.NoError(w, run(tx))

@@ -2,7 +2,6 @@ package merchant_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"hash/fnv"
 	"maps"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // mortal is a process that dies at one of its points, which are before and after each
@@ -99,13 +97,13 @@ type succession struct {
 	hook http.Handler // of the process
 }
 
-func newSuccession(t *testing.T, dialect operations.Dialect, deaths ...fate) *succession {
+func newSuccession(t *testing.T, k kind, deaths ...fate) *succession {
 	t.Helper()
-	s := &succession{world: newWorld(t, dialect), deaths: deaths, end: func() {}}
-	s.cfg.On.PaidAgain = func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+	s := &succession{world: newWorld(t, k), deaths: deaths, end: func() {}}
+	s.on.PaidAgain = func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 		return errors.Join(s.called(ctx, tx, "paid_again", c.Order, c.ID, c.Paid), merchant.RefundAgain(ctx, tx, c))
 	}
-	s.cfg.On.Subscription = func(ctx context.Context, tx *sql.Tx, sub *merchant.Subscription) error {
+	s.on.Subscription = func(ctx context.Context, tx *txn, sub *merchant.Subscription) error {
 		return s.called(ctx, tx, "subscription "+string(sub.Event), sub.ID, sub.ID, sub.Amount)
 	}
 	s.cfg.SendTimeout, s.cfg.SettleAfter = 500*time.Millisecond, time.Second
@@ -129,17 +127,15 @@ func (s *succession) next() {
 		if s.died < len(s.deaths) {
 			self.point, self.nth = s.deaths[s.died].point, s.deaths[s.died].nth
 		}
-		tap, err := newTap(s.dialect, s.name, nil)
-		require.NoError(s, err)
+		tap, db := s.tappedHere(nil)
 		tap.reach = self.reach
-		db := sql.OpenDB(tap)
 		cfg := s.cfg
 		cfg.Accounts = slices.Clone(cfg.Accounts)
 		cfg.Accounts[0].Client = s.gw.Account(s.gw.Key()).Client(gateway.WithAccount("shop"), gateway.WithMaxAttempts(1),
 			gateway.WithHTTPClient(&http.Client{Transport: self.transport(s.gw.Transport())}))
-		m, err := merchant.Open(s.Context(), db, cfg)
+		m, err := s.openOn(db, cfg)
 		if self.died() {
-			require.NoError(s, db.Close())
+			s.close(db)
 			s.died++
 			continue
 		}
@@ -153,7 +149,7 @@ func (s *succession) next() {
 		s.end = sync.OnceFunc(func() {
 			cancel()
 			<-ended
-			assert.NoError(s, db.Close())
+			s.close(db)
 		})
 		s.m = m
 		s.mu.Lock()
@@ -302,10 +298,10 @@ func (s *succession) audit() {
 //	FULL_SIZE=1 integration/run -run TestAProcessMayDieAnywhere -v ./merchant
 func TestAProcessMayDieAnywhere(t *testing.T) {
 	t.Parallel()
-	for name, dialect := range map[string]operations.Dialect{"SQLite": operations.DialectSQLite, "PostgreSQL": operations.DialectPostgres} {
-		t.Run(name, func(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			whole := newSuccession(t, dialect)
+			whole := newSuccession(t, k)
 			whole.live()
 			whole.end()
 			seen := whole.self.seen
@@ -328,7 +324,7 @@ func TestAProcessMayDieAnywhere(t *testing.T) {
 					second := all[(i*7+3)%len(all)]
 					t.Run(first.point, func(t *testing.T) {
 						t.Parallel()
-						s := newSuccession(t, dialect, first)
+						s := newSuccession(t, k, first)
 						if full {
 							s.deaths = append(s.deaths, second)
 						}
@@ -358,11 +354,11 @@ func sampled(point string) bool {
 // between the two commits. That may hit both orders, whose callbacks run at the same time.
 func TestADeathFindsAnEffectOutsideItsTransaction(t *testing.T) {
 	t.Parallel()
-	s := newSuccession(t, operations.DialectPostgres, fate{"before the commit of update gateway_facts", 1})
+	s := newSuccession(t, postgres, fate{"before the commit of update gateway_facts", 1})
 	s.end()
-	paid := s.cfg.On.Paid
-	s.cfg.On.Paid = func(ctx context.Context, _ *sql.Tx, c *merchant.Charge) error {
-		tx, err := s.db.BeginTx(ctx, nil)
+	paid := s.on.Paid
+	s.on.Paid = func(ctx context.Context, _ *txn, c *merchant.Charge) error {
+		tx, err := s.begin(ctx, s.db, nil)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package merchant_test
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +52,7 @@ func TestAProcessIsNotReadyWhileItShutsDown(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		entered, leave := make(chan struct{}), make(chan struct{})
-		w.cfg.On.Paid = func(context.Context, *sql.Tx, *merchant.Charge) error {
+		w.on.Paid = func(context.Context, *txn, *merchant.Charge) error {
 			close(entered)
 			<-leave
 			return nil
@@ -177,7 +176,7 @@ func TestHealthCountsWhatWaitsAndFails(t *testing.T) {
 // stored stores a charge, which a process that runs sends.
 func (w *world) stored(p merchant.ChargeParams) {
 	w.Helper()
-	w.tx(func(tx *sql.Tx) error {
+	w.tx(func(tx *txn) error {
 		_, err := w.m.ChargeTx(w.Context(), tx, p)
 		return err
 	})

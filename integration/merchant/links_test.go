@@ -2,7 +2,6 @@ package merchant_test
 
 import (
 	"context"
-	"database/sql"
 	"net/http"
 	"testing"
 	"time"
@@ -20,14 +19,14 @@ func (w *world) linked() *world {
 	for i := range w.cfg.Accounts {
 		w.cfg.Accounts[i].Links = true
 	}
-	orders := w.cfg.On.Paid
-	w.cfg.On.Paid = func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+	orders := w.on.Paid
+	w.on.Paid = func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 		if c.Origin != merchant.FromLink {
 			return orders(ctx, tx, c)
 		}
 		return w.called(ctx, tx, "sold "+c.Link, c.ID, c.Buyer.Email, c.Paid)
 	}
-	w.cfg.On.Refunded = func(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
+	w.on.Refunded = func(ctx context.Context, tx *txn, r *merchant.Refund) error {
 		return w.called(ctx, tx, "refunded", r.Charge, r.ID, r.Amount)
 	}
 	return w
@@ -95,7 +94,7 @@ func TestASaleByLink(t *testing.T) {
 		require.NoError(w, err)
 		assert.Equal(w, id, r.Charge)
 		w.reaches(id, "sold mug-2 ana@example.com 3000", "refunded return-1 1000")
-		w.tx(func(tx *sql.Tx) error {
+		w.tx(func(tx *txn) error {
 			_, err := w.m.RefundTx(w.Context(), tx, merchant.RefundParams{ID: "return-2", Charge: id, Full: true})
 			return err
 		})
@@ -113,7 +112,7 @@ func TestASaleByLinkIsRefundedByItsCallback(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		w.linked()
-		w.cfg.On.Paid = merchant.RefundAgain
+		w.on.Paid = merchant.RefundAgain
 		w.open().start()
 		id := w.buy(w.link(mug("mug-2", 1500)))
 		w.reaches(id, "refunded again-"+id+"-3000 3000")

@@ -1,7 +1,6 @@
 package merchant_test
 
 import (
-	"database/sql"
 	"io"
 	"net/http"
 	"strings"
@@ -183,13 +182,13 @@ func TestAPayoutIsRolledBack(t *testing.T) {
 	each(t, func(w *world) {
 		w.open().start()
 		order := w.order("P4")
-		tx, err := w.db.BeginTx(w.Context(), nil)
+		tx, err := w.begin(w.Context(), w.db, nil)
 		require.NoError(w, err)
 		p, err := w.m.PayoutTx(w.Context(), tx, bill("b", order, 1000))
 		require.NoError(w, err)
 		assert.Equal(w, merchant.New, p.State)
 		require.NoError(w, tx.Rollback())
-		w.tx(func(tx *sql.Tx) error {
+		w.tx(func(tx *txn) error {
 			_, err := w.m.PayoutTx(w.Context(), tx, bill("b", order, 1500))
 			return err
 		})

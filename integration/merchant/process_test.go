@@ -19,7 +19,6 @@ import (
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) { storm.Main(m, runShop) }
 
 // processSpec configures a process of a shop.
 type processSpec struct {
-	Dialect  operations.Dialect
+	Kind     string // of the database
 	Database string
 	Gateway  string
 	Key      string
@@ -62,27 +61,30 @@ var notFirst = regexp.MustCompile(`AND NOT EXISTS \(SELECT 1 FROM gateway_facts 
 // shop is a process of a shop.
 type shop struct {
 	processSpec
-	db *sql.DB
-	m  *merchant.Merchant
+	kind kind
+	db   *sql.DB
+	tap  *tap
+	m    *merchant.Merchant[*txn]
 }
 
 func runShop(ctx context.Context, spec processSpec) error {
 	s := &shop{processSpec: spec}
-	tap, err := newTap(spec.Dialect, spec.Database, spec.Defect.change)
+	s.kind = kindNamed(spec.Kind)
+	tap, err := s.kind.tap(ctx, spec.Database, spec.Defect.change)
 	if err != nil {
 		return err
 	}
-	s.db = sql.OpenDB(tap)
+	s.db, s.tap = tap.db, tap
 	client, err := gateway.New(spec.Gateway, gateway.BearerToken(spec.Key), gateway.WithAccount("shop"),
 		gateway.WithHTTPClient(&http.Client{Transport: &death{probability: spec.Death, next: &http.Transport{MaxIdleConnsPerHost: 16}}}))
 	if err != nil {
 		return err
 	}
-	s.m, err = merchant.Open(ctx, s.db, merchant.Config{
-		Accounts: []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: gateway.NewSecret(spec.Secret)}}, Zone: time.UTC}},
-		Dialect:  spec.Dialect, On: s.callbacks(), SendTimeout: time.Second, SettleAfter: 2 * time.Second, PollInterval: 100 * time.Millisecond,
+	s.m, err = merchant.Open(ctx, tap.on(s.kind), merchant.Config{
+		Accounts:    []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: gateway.NewSecret(spec.Secret)}}, Zone: time.UTC}},
+		SendTimeout: time.Second, SettleAfter: 2 * time.Second, PollInterval: 100 * time.Millisecond,
 		CallbackTimeout: 10 * time.Second, Workers: 4, Logger: quiet,
-	})
+	}, s.callbacks())
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func runShop(ctx context.Context, spec processSpec) error {
 	mux.HandleFunc("POST /charge", s.serve(s.charge))
 	mux.HandleFunc("POST /refund", s.serve(s.refund))
 	mux.HandleFunc("POST /close", s.serve(s.close))
-	return errors.Join(storm.Serve(ctx, mux), <-ended, s.db.Close())
+	return errors.Join(storm.Serve(ctx, mux), <-ended, tap.close())
 }
 
 func (s *shop) serve(do func(r *http.Request) error) http.HandlerFunc {
@@ -109,9 +111,9 @@ func (s *shop) serve(do func(r *http.Request) error) http.HandlerFunc {
 }
 
 // inTx runs a transaction of the shop.
-func (s *shop) inTx(ctx context.Context, run func(tx *sql.Tx) error) error {
+func (s *shop) inTx(ctx context.Context, run func(tx *txn) error) error {
 	return dbms.Repeat(ctx, func() error {
-		tx, err := s.db.BeginTx(context.WithoutCancel(ctx), nil)
+		tx, err := begin(context.WithoutCancel(ctx), s.db, s.tap.pool, nil)
 		if err != nil {
 			return err
 		}
@@ -134,7 +136,7 @@ func (s *shop) charge(r *http.Request) error {
 	}
 	if r.FormValue("later") != "" { // Run sends it
 		ctx := r.Context()
-		return s.inTx(ctx, func(tx *sql.Tx) error {
+		return s.inTx(ctx, func(tx *txn) error {
 			_, err := s.m.ChargeTx(ctx, tx, p)
 			return err
 		})
@@ -154,31 +156,31 @@ func (s *shop) refund(r *http.Request) error {
 
 func (s *shop) close(r *http.Request) error {
 	ctx, order := r.Context(), r.FormValue("order")
-	return s.inTx(ctx, func(tx *sql.Tx) error { return s.m.CloseOrderTx(ctx, tx, order) })
+	return s.inTx(ctx, func(tx *txn) error { return s.m.CloseOrderTx(ctx, tx, order) })
 }
 
 // callbacks are those of a shop: each logs its call, and may fail after that.
-func (s *shop) callbacks() merchant.Callbacks {
-	ofCharge := func(name string) func(context.Context, *sql.Tx, *merchant.Charge) error {
-		return func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+func (s *shop) callbacks() merchant.Callbacks[*txn] {
+	ofCharge := func(name string) func(context.Context, *txn, *merchant.Charge) error {
+		return func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 			return s.called(ctx, tx, name, c.Order, c.ID)
 		}
 	}
-	ofRefund := func(name string) func(context.Context, *sql.Tx, *merchant.Refund) error {
-		return func(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
+	ofRefund := func(name string) func(context.Context, *txn, *merchant.Refund) error {
+		return func(ctx context.Context, tx *txn, r *merchant.Refund) error {
 			return s.called(ctx, tx, name, r.Order.ID, cmp.Or(r.ID, r.Charge))
 		}
 	}
-	return merchant.Callbacks{
+	return merchant.Callbacks[*txn]{
 		Paid: ofCharge("paid"), Unpaid: ofCharge("unpaid"), Disputed: ofCharge("disputed"),
 		Refunded: ofRefund("refunded"), RefundRejected: ofRefund("refund_rejected"),
-		PaidAgain: func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+		PaidAgain: func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 			if err := merchant.RefundAgain(ctx, tx, c); err != nil {
 				return err
 			}
 			return s.called(ctx, tx, "paid_again", c.Order, c.ID)
 		},
-		Problem: func(ctx context.Context, tx *sql.Tx, p *merchant.Problem) error {
+		Problem: func(ctx context.Context, tx *txn, p *merchant.Problem) error {
 			return s.called(ctx, tx, "problem", p.Order, p.Record)
 		},
 	}
@@ -186,12 +188,12 @@ func (s *shop) callbacks() merchant.Callbacks {
 
 var errCallback = errors.New("a bug in a callback")
 
-func (s *shop) called(ctx context.Context, tx *sql.Tx, name, order, record string) error {
+func (s *shop) called(ctx context.Context, tx *txn, name, order, record string) error {
 	exec := tx.ExecContext
 	if s.Defect == outside {
 		exec = s.db.ExecContext
 	}
-	w := world{dialect: s.Dialect}
+	w := world{dialect: s.kind.dialect}
 	if _, err := exec(ctx, w.sql(`INSERT INTO called (subject, callback, record) VALUES (?, ?, ?)`), "order/"+order, name, record); err != nil {
 		return err
 	}

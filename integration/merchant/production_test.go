@@ -18,7 +18,7 @@ import (
 )
 
 // probes serves what an orchestrator asks.
-func probes(mux *http.ServeMux, m *merchant.Merchant) {
+func probes[TX any](mux *http.ServeMux, m *merchant.Merchant[TX]) {
 	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {}) // asks nothing: a restart repairs no database
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := m.Ready(r.Context()); err != nil {
@@ -28,7 +28,7 @@ func probes(mux *http.ServeMux, m *merchant.Merchant) {
 }
 
 // serve runs the shop until ctx ends, and then ends what is in progress.
-func serve(ctx context.Context, server *http.Server, listener net.Listener, m *merchant.Merchant) error {
+func serve[TX any](ctx context.Context, server *http.Server, listener net.Listener, m *merchant.Merchant[TX]) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended, failed := make(chan error, 1), make(chan error, 1)

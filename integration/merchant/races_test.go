@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // levels are PostgreSQL's isolation levels; SQLite has one.
@@ -31,7 +31,7 @@ func atLevels(t *testing.T, test func(w *world, level sql.IsolationLevel)) {
 	each(t, func(w *world) {
 		w.open()
 		w.gw.Webhooks.Hold() // no other transaction interferes
-		if w.dialect == operations.DialectSQLite {
+		if w.dialect == database.DialectSQLite {
 			test(w, sql.LevelDefault)
 			return
 		}
@@ -43,7 +43,7 @@ func atLevels(t *testing.T, test func(w *world, level sql.IsolationLevel)) {
 
 // in runs a transaction of the shop at an isolation level, and repeats it after a
 // conflict, as a shop must whose level is stricter than read committed.
-func (w *world) in(db *sql.DB, level sql.IsolationLevel, run func(tx *sql.Tx) error) error {
+func (w *world) in(db *sql.DB, level sql.IsolationLevel, run func(tx *txn) error) error {
 	var err error
 	for range 10 {
 		if err = w.once(db, level, run); !dbms.IsConflict(err) && (err == nil || !strings.Contains(err.Error(), "repeat the transaction")) {
@@ -53,8 +53,8 @@ func (w *world) in(db *sql.DB, level sql.IsolationLevel, run func(tx *sql.Tx) er
 	return err
 }
 
-func (w *world) once(db *sql.DB, level sql.IsolationLevel, run func(tx *sql.Tx) error) error {
-	tx, err := db.BeginTx(w.Context(), &sql.TxOptions{Isolation: level})
+func (w *world) once(db *sql.DB, level sql.IsolationLevel, run func(tx *txn) error) error {
+	tx, err := w.begin(w.Context(), db, &sql.TxOptions{Isolation: level})
 	if err != nil {
 		return err
 	}
@@ -67,11 +67,11 @@ func (w *world) once(db *sql.DB, level sql.IsolationLevel, run func(tx *sql.Tx) 
 
 // race runs second while the transaction of first is open, and commits the first one
 // when the second one waits for it, or has ended. Each may be repeated.
-func (w *world) race(level sql.IsolationLevel, first func(tx *sql.Tx) error, second func() error) (err1, err2 error) {
+func (w *world) race(level sql.IsolationLevel, first func(tx *txn) error, second func() error) (err1, err2 error) {
 	w.Helper()
 	ended := make(chan error, 1)
 	var started sync.Once
-	err1 = w.once(w.db, level, func(tx *sql.Tx) error {
+	err1 = w.once(w.db, level, func(tx *txn) error {
 		err := first(tx)
 		started.Do(func() { go func() { ended <- second() }() })
 		w.waits(tx, ended)
@@ -82,8 +82,8 @@ func (w *world) race(level sql.IsolationLevel, first func(tx *sql.Tx) error, sec
 
 // waits waits until another session of PostgreSQL waits for a transaction, or the other
 // one has ended. On SQLite, each transaction waits for the one before.
-func (w *world) waits(tx *sql.Tx, ended chan error) {
-	if w.dialect == operations.DialectSQLite {
+func (w *world) waits(tx *txn, ended chan error) {
+	if w.dialect == database.DialectSQLite {
 		return
 	}
 	var pid int
@@ -98,9 +98,9 @@ func (w *world) waits(tx *sql.Tx, ended chan error) {
 }
 
 // process opens the merchant's side again, as another process does.
-func (w *world) process() *merchant.Merchant {
+func (w *world) process() *merchant.Merchant[*txn] {
 	w.Helper()
-	m, err := merchant.Open(w.Context(), w.connect(), w.cfg)
+	m, err := w.openOn(w.connect(), w.cfg)
 	require.NoError(w, err)
 	return m
 }
@@ -149,11 +149,11 @@ func TestTwoChargesAtOnceMakeOne(t *testing.T) {
 				want = "shop-" + order + "-2"
 			}
 			var a, b *merchant.Charge
-			err1, err2 := w.race(level, func(tx *sql.Tx) (err error) {
+			err1, err2 := w.race(level, func(tx *txn) (err error) {
 				a, err = w.m.ChargeTx(w.Context(), tx, pix(order, 500))
 				return err
 			}, func() error {
-				return w.in(db, level, func(tx *sql.Tx) (err error) {
+				return w.in(db, level, func(tx *txn) (err error) {
 					b, err = other.ChargeTx(w.Context(), tx, pix(order, 500))
 					return err
 				})
@@ -163,7 +163,7 @@ func TestTwoChargesAtOnceMakeOne(t *testing.T) {
 			assert.Equal(w, want, a.ID)
 			assert.Equal(w, want, b.ID)
 			var sending sync.WaitGroup
-			for _, m := range []*merchant.Merchant{w.m, other} {
+			for _, m := range []*merchant.Merchant[*txn]{w.m, other} {
 				sending.Go(func() {
 					_, err := m.Send(w.Context(), want)
 					assert.NoError(w, err)
@@ -183,8 +183,8 @@ func TestARefundIsStoredOnceAndWithinWhatIsLeft(t *testing.T) {
 		c := w.charge(pix(order, 1000))
 		require.NoError(w, w.gw.Transactions.Pay(c.TransactionID))
 		require.NoError(w, w.m.Refresh(w.Context(), c.ID))
-		refund := func(m *merchant.Merchant, p merchant.RefundParams) func(tx *sql.Tx) error {
-			return func(tx *sql.Tx) error {
+		refund := func(m *merchant.Merchant[*txn], p merchant.RefundParams) func(tx *txn) error {
+			return func(tx *txn) error {
 				_, err := m.RefundTx(w.Context(), tx, p)
 				return err
 			}
@@ -227,11 +227,11 @@ func TestARefundIDBelongsToOneOrder(t *testing.T) {
 		p := func(i int) merchant.RefundParams {
 			return merchant.RefundParams{ID: fmt.Sprint("return-", int(level)), Charge: ids[i], Full: true}
 		}
-		err1, err2 := w.race(level, func(tx *sql.Tx) error {
+		err1, err2 := w.race(level, func(tx *txn) error {
 			_, err := w.m.RefundTx(w.Context(), tx, p(0))
 			return err
 		}, func() error {
-			return w.in(db, level, func(tx *sql.Tx) error {
+			return w.in(db, level, func(tx *txn) error {
 				_, err := other.RefundTx(w.Context(), tx, p(1))
 				return err
 			})
@@ -280,8 +280,8 @@ func TestAnOrderIsClosedWhileItIsPaid(t *testing.T) {
 	t.Parallel()
 	atLevels(t, func(w *world, level sql.IsolationLevel) {
 		other, db := w.process(), w.connect()
-		closing := func(order string) func(tx *sql.Tx) error {
-			return func(tx *sql.Tx) error { return w.m.CloseOrderTx(w.Context(), tx, order) }
+		closing := func(order string) func(tx *txn) error {
+			return func(tx *txn) error { return w.m.CloseOrderTx(w.Context(), tx, order) }
 		}
 		paid := func(name string) (order string, c *merchant.Charge) {
 			order = w.order(fmt.Sprint(name, int(level)))
@@ -295,7 +295,7 @@ func TestAnOrderIsClosedWhileItIsPaid(t *testing.T) {
 		require.NoError(w, err2)
 
 		shipped, c := paid("S")
-		lock := func(tx *sql.Tx) error { // any change of the order; then the payment waits before the closing does
+		lock := func(tx *txn) error { // any change of the order; then the payment waits before the closing does
 			_, err := w.m.ChargeTx(w.Context(), tx, pix(shipped, 700))
 			return err
 		}
@@ -323,7 +323,7 @@ func TestAnOrderIsClosedWhileItsChargeIsSent(t *testing.T) {
 		other := w.process()
 		for i := range 8 {
 			order := fmt.Sprint("W", i)
-			require.NoError(w, w.in(w.db, sql.LevelDefault, func(tx *sql.Tx) error {
+			require.NoError(w, w.in(w.db, sql.LevelDefault, func(tx *txn) error {
 				_, err := w.m.ChargeTx(w.Context(), tx, pix(order, 300))
 				return err
 			}))
@@ -333,7 +333,7 @@ func TestAnOrderIsClosedWhileItsChargeIsSent(t *testing.T) {
 				assert.NoError(w, err)
 			})
 			both.Go(func() {
-				assert.NoError(w, w.in(w.db, sql.LevelDefault, func(tx *sql.Tx) error { return w.m.CloseOrderTx(w.Context(), tx, order) }))
+				assert.NoError(w, w.in(w.db, sql.LevelDefault, func(tx *txn) error { return w.m.CloseOrderTx(w.Context(), tx, order) }))
 			})
 			both.Wait()
 			c, want := w.state(order).Charges[0], 0
@@ -358,7 +358,7 @@ func TestAChargeThatIsRefusedChangesNothing(t *testing.T) {
 		require.NoError(w, w.m.Refresh(w.Context(), large.ID))
 		before := w.state(order)
 		require.Equal(w, merchant.Underpaid, before.Charges[0].State)
-		tx, err := w.db.BeginTx(w.Context(), nil)
+		tx, err := w.begin(w.Context(), w.db, nil)
 		require.NoError(w, err)
 		c, err := w.m.ChargeTx(w.Context(), tx, pix(order, 20000))
 		require.ErrorIs(w, err, merchant.ErrState)
@@ -382,7 +382,7 @@ func TestARefundThatIsRefusedLeavesConsistentRecords(t *testing.T) {
 		c := w.charge(pix(order, 1000))
 		w.pays(c)
 		require.NoError(w, w.m.Refresh(w.Context(), c.ID))
-		require.NoError(w, w.in(w.db, sql.LevelDefault, func(tx *sql.Tx) error {
+		require.NoError(w, w.in(w.db, sql.LevelDefault, func(tx *txn) error {
 			_, err := w.m.RefundTx(w.Context(), tx, merchant.RefundParams{ID: "r1", Order: order, Amount: 100})
 			return err
 		}))
@@ -391,7 +391,7 @@ func TestARefundThatIsRefusedLeavesConsistentRecords(t *testing.T) {
 		require.NoError(w, err)
 		require.NoError(w, w.m.Refresh(w.Context(), c.ID))
 		w.exec(`UPDATE gateway_operations SET state = 'ambiguous' WHERE key = 'r1'`)
-		tx, err := w.db.BeginTx(w.Context(), nil)
+		tx, err := w.begin(w.Context(), w.db, nil)
 		require.NoError(w, err)
 		_, err = w.m.RefundTx(w.Context(), tx, merchant.RefundParams{ID: "r2", Order: order, Amount: 1000})
 		require.ErrorIs(w, err, merchant.ErrLeft)
@@ -410,7 +410,7 @@ func TestARefundThatIsRefusedLeavesConsistentRecords(t *testing.T) {
 func TestAPanicIsRepeatedLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.cfg.On.Paid = func(context.Context, *sql.Tx, *merchant.Charge) error { panic("a bug in a callback") }
+		w.on.Paid = func(context.Context, *txn, *merchant.Charge) error { panic("a bug in a callback") }
 		w.open()
 		c := w.charge(pix("L1", 100))
 		w.pays(c)
@@ -451,14 +451,14 @@ func TestACallbackRefundsWhileItsOrderIsBooked(t *testing.T) {
 	each(t, func(w *world) {
 		log := &logs{}
 		w.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-		w.cfg.On.Paid = func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+		w.on.Paid = func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 			if err := w.called(ctx, tx, "paid", c.Order, c.ID, c.Paid); err != nil {
 				return err
 			}
 			_, err := w.m.RefundTx(ctx, tx, merchant.RefundParams{ID: "back-" + c.ID, Charge: c.ID, Amount: 100})
 			return err
 		}
-		w.cfg.On.PaidAgain = merchant.RefundAgain
+		w.on.PaidAgain = merchant.RefundAgain
 		w.open().start()
 		other := w.process()
 		var booking sync.WaitGroup
@@ -489,10 +489,10 @@ func TestACallbackRefundsWhileItsOrderIsBooked(t *testing.T) {
 // and no other. On SQLite its transaction keeps the database's only write lock.
 func TestACallbackThatHangsHoldsUpNoOtherOrder(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, operations.DialectPostgres)
+	w := newWorld(t, postgres)
 	begun, end := make(chan struct{}, 10), make(chan struct{})
-	paid := w.cfg.On.Paid
-	w.cfg.On.Paid = func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+	paid := w.on.Paid
+	w.on.Paid = func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 		if c.Order == "A1" {
 			begun <- struct{}{}
 			<-end
@@ -521,7 +521,7 @@ func TestACallbackThatHangsHoldsUpNoOtherOrder(t *testing.T) {
 func TestIdleMissesNoWorkThatMoves(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.cfg.On.PaidAgain = merchant.RefundAgain
+		w.on.PaidAgain = merchant.RefundAgain
 		count, move := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		_, db := w.tapped(func(statement string) string {
@@ -534,7 +534,7 @@ func TestIdleMissesNoWorkThatMoves(t *testing.T) {
 			return statement
 		})
 		w.open()
-		watch, err := merchant.Open(w.Context(), db, w.cfg)
+		watch, err := w.openOn(db, w.cfg)
 		require.NoError(w, err)
 		w.start()
 		require.NoError(w, w.gw.Faults.Add(mockserver.Latency(time.Second).On("transactions.refund").Probability(1)))

@@ -1,7 +1,6 @@
 package merchant_test
 
 import (
-	"database/sql"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // backup copies the database while it is used, and returns the copy's data source.
@@ -33,7 +31,7 @@ func (w *world) restore(backup string) {
 	w.db = w.connect()
 	w.reader = w.db
 	var err error
-	w.m, err = merchant.Open(w.Context(), w.db, w.cfg)
+	w.m, err = w.openOn(w.db, w.cfg)
 	require.NoError(w, err)
 }
 
@@ -52,7 +50,7 @@ func (w *world) moved() (list []string) {
 // refund stores a refund, which a process that runs sends.
 func (w *world) refund(p merchant.RefundParams) {
 	w.Helper()
-	w.tx(func(tx *sql.Tx) error {
+	w.tx(func(tx *txn) error {
 		_, err := w.m.RefundTx(w.Context(), tx, p)
 		return err
 	})
@@ -62,8 +60,8 @@ func (w *world) refund(p merchant.RefundParams) {
 // since, and moves nothing twice. Its books catch up.
 func TestAShopIsRestoredFromABackup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, operations.DialectSQLite, mockserver.WithOpeningBalance(1_000_000))
-	w.cfg.On.PaidAgain = merchant.RefundAgain
+	w := newWorld(t, sqlite, mockserver.WithOpeningBalance(1_000_000))
+	w.on.PaidAgain = merchant.RefundAgain
 	w.patient().open()
 	stop := w.start()
 	for _, id := range []string{"upto", "full", "lost-refund", "twice"} {
@@ -75,7 +73,7 @@ func TestAShopIsRestoredFromABackup(t *testing.T) {
 	w.refund(merchant.RefundParams{ID: "r-upto", Order: "upto", UpTo: 300})
 	w.refund(merchant.RefundParams{ID: "r-full", Order: "full", Full: true})
 	w.stored(pix(w.order("waiting"), 1000))
-	w.tx(func(tx *sql.Tx) error {
+	w.tx(func(tx *txn) error {
 		_, err := w.m.PayoutTx(w.Context(), tx, bill("bill", "", 5000))
 		return err
 	})
@@ -139,7 +137,7 @@ func TestARefundOfAnAmountThatWaitedInTheBackup(t *testing.T) {
 	for _, compared := range []bool{false, true} {
 		t.Run(fmt.Sprint("compared before ", compared), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, operations.DialectSQLite)
+			w := newWorld(t, sqlite)
 			w.patient().open()
 			stop := w.start()
 			w.sold("A1", 1000)
@@ -182,7 +180,7 @@ func TestARefundOfAnAmountThatWaitedInTheBackup(t *testing.T) {
 // above the lost IDs.
 func TestAnOrderIDThatIsUsedAgainAfterARestoreGetsTheEarlierPayment(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, operations.DialectSQLite)
+	w := newWorld(t, sqlite)
 	w.patient().open()
 	backup := w.backup()
 	stop := w.start()

@@ -2,7 +2,6 @@ package merchant_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
@@ -25,7 +25,7 @@ const month = 31 * 24 * time.Hour
 func (w *world) members() *world {
 	w.Helper()
 	w.exec(`CREATE TABLE members (id text PRIMARY KEY, state text NOT NULL, paid_until bigint NOT NULL)`)
-	w.cfg.On.Subscription = func(ctx context.Context, tx *sql.Tx, s *merchant.Subscription) error {
+	w.on.Subscription = func(ctx context.Context, tx *txn, s *merchant.Subscription) error {
 		amount := int64(0)
 		if s.Charge != nil {
 			amount = s.Charge.Paid
@@ -39,7 +39,7 @@ func (w *world) members() *world {
 		return merchant.One(tx.ExecContext(ctx, w.sql(`UPDATE members SET state = ?, paid_until = ? WHERE id = ? AND paid_until <= ?`),
 			string(s.State), s.PaidUntil.Unix(), s.ID, s.PaidUntil.Unix()))
 	}
-	w.cfg.On.Problem = func(ctx context.Context, tx *sql.Tx, p *merchant.Problem) error {
+	w.on.Problem = func(ctx context.Context, tx *txn, p *merchant.Problem) error {
 		return w.called(ctx, tx, "problem", p.Order+p.Subscription, string(p.Kind), 0)
 	}
 	return w
@@ -229,7 +229,7 @@ func TestAChargebackEndsASubscription(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		disputed := make(chan *merchant.Charge, 10)
-		w.cfg.On.Disputed = func(_ context.Context, _ *sql.Tx, c *merchant.Charge) error {
+		w.on.Disputed = func(_ context.Context, _ *txn, c *merchant.Charge) error {
 			disputed <- c
 			return nil
 		}
@@ -485,7 +485,7 @@ func TestASubscriptionBelongsToItsTransaction(t *testing.T) {
 	each(t, func(w *world) {
 		w.members().open().start()
 		p := w.member("B1", "pgct_ok_1")
-		tx, err := w.db.BeginTx(w.Context(), nil)
+		tx, err := w.begin(w.Context(), w.db, nil)
 		require.NoError(w, err)
 		s, err := w.m.SubscribeTx(w.Context(), tx, p)
 		require.NoError(w, err)
@@ -495,7 +495,7 @@ func TestASubscriptionBelongsToItsTransaction(t *testing.T) {
 		require.ErrorIs(w, err, merchant.ErrNotFound)
 
 		p.Amount = 990
-		w.tx(func(tx *sql.Tx) error {
+		w.tx(func(tx *txn) error {
 			_, err := w.m.SubscribeTx(w.Context(), tx, p)
 			return err
 		})
@@ -514,7 +514,7 @@ func TestACancellationIsNotTooEarly(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		w.members().open()
-		w.tx(func(tx *sql.Tx) error {
+		w.tx(func(tx *txn) error {
 			_, err := w.m.SubscribeTx(w.Context(), tx, w.member1("E1"))
 			return err
 		})
@@ -602,7 +602,7 @@ func TestTheChargeOfASubscriptionIsRefunded(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		refunded := make(chan *merchant.Refund, 10)
-		w.cfg.On.Refunded = func(_ context.Context, _ *sql.Tx, r *merchant.Refund) error {
+		w.on.Refunded = func(_ context.Context, _ *txn, r *merchant.Refund) error {
 			refunded <- r
 			return nil
 		}
@@ -625,7 +625,7 @@ func TestSendOfAChargeThatTheGatewayMadeSendsNothing(t *testing.T) {
 		w.members().open()
 		s := w.subscribe(w.member("F2", "pgct_ok_1"))
 		order := w.order("S1")
-		w.tx(func(tx *sql.Tx) error {
+		w.tx(func(tx *txn) error {
 			_, err := w.m.ChargeTx(w.Context(), tx, pix(order, 100))
 			return err
 		})
@@ -751,20 +751,14 @@ func TestAnAmbiguousSubscriptionWaitsForAPerson(t *testing.T) {
 	})
 }
 
-// driver returns the outbox's driver of the database.
-func (w *world) driver() operations.Driver[*sql.Tx] {
-	if w.dialect == operations.DialectSQLite {
-		return operations.SQLite(w.db)
-	}
-	return operations.Postgres(w.db)
-}
+// driver returns the driver of the world's database.
+func (w *world) driver() database.Driver[*txn] { return w.kind.on(w.db, w.pools[w.db]) }
 
 // handledAll waits until all webhooks have been handled.
 func (w *world) handledAll() {
 	w.Helper()
 	require.NoError(w, w.gw.Wait(w.Context()))
-	dialect := map[operations.Dialect]sqlstore.Dialect{operations.DialectSQLite: sqlstore.SQLite, operations.DialectPostgres: sqlstore.Postgres}[w.dialect]
-	events := sqlstore.New(w.db, dialect).For(w.cfg.Accounts[0].Client.Account())
+	events := sqlstore.New(w.driver()).For(w.cfg.Accounts[0].Client.Account())
 	w.eventually("the webhooks are handled", func() bool {
 		n, err := events.Counts(w.Context())
 		require.NoError(w, err)

@@ -2,7 +2,6 @@ package merchant_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -451,7 +450,7 @@ func (w *world) reportedProblems() (ids []string) {
 // reports stores the IDs of the problems that the callback gets.
 func (w *world) reports() *world {
 	w.exec(`CREATE TABLE reported (id text NOT NULL)`)
-	w.cfg.On.Problem = func(ctx context.Context, tx *sql.Tx, p *merchant.Problem) error {
+	w.on.Problem = func(ctx context.Context, tx *txn, p *merchant.Problem) error {
 		return merchant.One(tx.ExecContext(ctx, w.sql(`INSERT INTO reported (id) VALUES (?)`), p.ID))
 	}
 	return w

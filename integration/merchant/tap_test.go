@@ -11,15 +11,19 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/operations"
+	pgxdriver "github.com/gateway-go/gateway/contrib/pgx"
+	"github.com/gateway-go/gateway/database"
 )
 
 // tap is a driver in front of the database's, which can change the statements of the
 // merchant's side and remembers them.
 type tap struct {
+	db     *sql.DB
+	pool   *pgxpool.Pool // nil without pgx
 	driver driver.Driver
 	name   string
 	change func(statement string) string // nil changes nothing
@@ -32,19 +36,50 @@ type tap struct {
 // tapped opens the world's database through a tap.
 func (w *world) tapped(change func(statement string) string) (*tap, *sql.DB) {
 	w.Helper()
-	tap, err := newTap(w.dialect, w.name, change)
-	require.NoError(w, err)
-	db := sql.OpenDB(tap)
-	w.Cleanup(func() { assert.NoError(w, db.Close()) })
+	tap, db := w.tappedHere(change)
+	w.Cleanup(func() { w.close(db) })
 	return tap, db
 }
 
-func newTap(dialect operations.Dialect, name string, change func(statement string) string) (*tap, error) {
-	db, err := sql.Open(driverName(dialect), name)
+// tappedHere is tapped for a database that the caller closes.
+func (w *world) tappedHere(change func(statement string) string) (*tap, *sql.DB) {
+	w.Helper()
+	tap, err := w.kind.tap(context.WithoutCancel(w.Context()), w.name, change)
+	require.NoError(w, err)
+	w.taps[tap.db], w.pools[tap.db] = tap, tap.pool
+	return tap, tap.db
+}
+
+// tap opens a database through a tap.
+func (k kind) tap(ctx context.Context, name string, change func(statement string) string) (*tap, error) {
+	t := &tap{name: name, change: change, seen: make(map[string][]driver.NamedValue)}
+	db, pool, err := k.connect(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return &tap{driver: db.Driver(), name: name, change: change, seen: make(map[string][]driver.NamedValue)}, db.Close()
+	t.db, t.pool = db, pool
+	if pool == nil { // a driver of database/sql in front of the database's
+		t.driver = db.Driver()
+		t.db = sql.OpenDB(t)
+		err = db.Close()
+	}
+	return t, err
+}
+
+// on returns the driver of the database. With pgx, the tap is in front of it.
+func (t *tap) on(k kind) database.Driver[*txn] {
+	if t.pool == nil {
+		return k.on(t.db, nil)
+	}
+	return ofPgx(&tappedPgx{Driver: pgxdriver.New(t.pool), tap: t})
+}
+
+func (t *tap) close() error {
+	err := t.db.Close()
+	if t.pool != nil {
+		t.pool.Close()
+	}
+	return err
 }
 
 func (t *tap) Driver() driver.Driver { return t.driver }
@@ -74,7 +109,11 @@ func (t *tap) saw(words ...string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(all, word) })
 }
 
+// qualifier is the schema before the name of a table. The search path has it too.
+var qualifier = regexp.MustCompile(`"[a-z0-9_]+"\."?(gateway_[a-z_]+)"?`)
+
 func (t *tap) statement(text string, args []driver.NamedValue) string {
+	text = qualifier.ReplaceAllString(text, "$1")
 	if t.change != nil {
 		text = t.change(text)
 	}
@@ -213,4 +252,97 @@ func (c *tappedConn) CheckNamedValue(v *driver.NamedValue) error {
 	value, err := driver.DefaultParameterConverter.ConvertValue(v.Value)
 	v.Value = value
 	return err
+}
+
+// tappedPgx is a driver of pgx with a tap in front of it.
+type tappedPgx struct {
+	database.Driver[pgx.Tx]
+
+	tap    *tap
+	writes sync.Map // of each transaction, *[]string
+}
+
+func (d *tappedPgx) Begin(ctx context.Context, level sql.IsolationLevel) (pgx.Tx, error) {
+	if err := d.reach(""); err != nil {
+		return nil, err
+	}
+	tx, err := d.Driver.Begin(ctx, level)
+	if err == nil {
+		d.writes.Store(tx, new([]string))
+	}
+	return tx, err
+}
+
+func (d *tappedPgx) reach(point string) error {
+	if d.tap.reach == nil {
+		return nil
+	}
+	return d.tap.reach(point)
+}
+
+func (d *tappedPgx) Commit(ctx context.Context, tx pgx.Tx) error {
+	writes, ok := d.writes.LoadAndDelete(tx)
+	if !ok || d.tap.reach == nil || len(*writes.(*[]string)) == 0 {
+		return d.Driver.Commit(ctx, tx)
+	}
+	committed := false
+	err := d.tap.commit(*writes.(*[]string), func() error {
+		committed = true
+		return d.Driver.Commit(ctx, tx)
+	})
+	if !committed {
+		return errors.Join(err, d.Driver.Rollback(ctx, tx))
+	}
+	return err
+}
+
+func (d *tappedPgx) Rollback(ctx context.Context, tx pgx.Tx) error {
+	d.writes.Delete(tx)
+	return d.Driver.Rollback(ctx, tx)
+}
+
+func (d *tappedPgx) In(tx pgx.Tx) database.Conn {
+	writes, _ := d.writes.LoadOrStore(tx, new([]string))
+	return tappedPgxConn{d.Driver.In(tx), d, writes.(*[]string)}
+}
+
+func (d *tappedPgx) Conn() database.Conn { return tappedPgxConn{d.Driver.Conn(), d, nil} }
+
+// tappedPgxConn runs statements of pgx. It sends one at a time, so it is no Batcher.
+type tappedPgxConn struct {
+	conn   database.Conn
+	driver *tappedPgx
+	writes *[]string // nil without a transaction
+}
+
+func (c tappedPgxConn) Exec(ctx context.Context, statement string, args ...any) (n int64, err error) {
+	err = c.execute(statement, args, func(statement string) error {
+		n, err = c.conn.Exec(ctx, statement, args...)
+		return err
+	})
+	return n, err
+}
+
+func (c tappedPgxConn) Query(ctx context.Context, query string, args []any, row func(database.Scanner) error) error {
+	return c.execute(query, args, func(query string) error { return c.conn.Query(ctx, query, args, row) })
+}
+
+// execute is [execute] for pgx.
+func (c tappedPgxConn) execute(statement string, args []any, run func(statement string) error) error {
+	named := make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
+	}
+	statement = c.driver.tap.statement(statement, named)
+	writes := written(statement)
+	if c.driver.tap.reach != nil && c.writes == nil && len(writes) > 0 {
+		return c.driver.tap.commit(writes, func() error { return run(statement) })
+	}
+	if c.writes != nil {
+		*c.writes = append(*c.writes, writes...)
+	}
+	if err := c.driver.reach(""); err != nil {
+		return err
+	}
+	return run(statement)
 }

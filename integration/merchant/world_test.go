@@ -17,16 +17,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -35,10 +36,10 @@ var quiet = slog.New(slog.DiscardHandler)
 // each runs a test on both databases.
 func each(t *testing.T, test func(w *world), opts ...mockserver.Option) {
 	t.Helper()
-	for name, dialect := range map[string]operations.Dialect{"SQLite": operations.DialectSQLite, "PostgreSQL": operations.DialectPostgres} {
-		t.Run(name, func(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			test(newWorld(t, dialect, opts...))
+			test(newWorld(t, k, opts...))
 		})
 	}
 }
@@ -47,21 +48,26 @@ func each(t *testing.T, test func(w *world), opts ...mockserver.Option) {
 type world struct {
 	*testing.T
 
-	dialect operations.Dialect
-	name    string // data source
+	kind    kind
+	dialect database.Dialect
+	name    string                    // data source
+	pools   map[*sql.DB]*pgxpool.Pool // those that lend their connections
+	taps    map[*sql.DB]*tap
 	db      *sql.DB
 	reader  *sql.DB // as the database is opened by default
 	gw      *mockserver.Server
 	cfg     merchant.Config
-	m       *merchant.Merchant
+	on      merchant.Callbacks[*txn]
+	m       *merchant.Merchant[*txn]
 
 	mu     sync.Mutex
 	failed map[string]int // callbacks that fail before they succeed, by kind
 }
 
-func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Option) *world {
+func newWorld(t *testing.T, k kind, opts ...mockserver.Option) *world {
 	t.Helper()
-	w := &world{T: t, dialect: dialect, failed: make(map[string]int)}
+	w := &world{T: t, kind: k, dialect: k.dialect, pools: make(map[*sql.DB]*pgxpool.Pool), taps: make(map[*sql.DB]*tap),
+		failed: make(map[string]int)}
 	w.name = w.create()
 	w.db = w.connect()
 	w.reader = w.db
@@ -69,37 +75,36 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 	w.tables()
 	w.cfg = merchant.Config{
 		Accounts:    []merchant.Account{w.account("shop", w.gw.Key(), w.gw.Secret())},
-		Dialect:     dialect,
 		SendTimeout: 3 * time.Second, SettleAfter: 6 * time.Second, // a busy machine is not a lost response
 		PollInterval: 50 * time.Millisecond, CallbackTimeout: 5 * time.Second,
 		Logger: quiet,
 	}
-	w.cfg.On = merchant.Callbacks{
-		Paid: func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+	w.on = merchant.Callbacks[*txn]{
+		Paid: func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 			if err := w.called(ctx, tx, "paid", c.Order, c.ID, c.Paid); err != nil {
 				return err
 			}
 			return merchant.One(tx.ExecContext(ctx, w.sql(`UPDATE orders SET state = 'paid', ships = ships + 1 WHERE id = ?`), c.Order))
 		},
-		PaidAgain: func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+		PaidAgain: func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 			return w.called(ctx, tx, "paid_again", c.Order, c.ID, c.Paid)
 		},
-		Unpaid: func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+		Unpaid: func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 			return w.called(ctx, tx, "unpaid", c.Order, c.ID, 0)
 		},
-		Refunded: func(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
+		Refunded: func(ctx context.Context, tx *txn, r *merchant.Refund) error {
 			return w.called(ctx, tx, "refunded", r.Order.ID, r.ID, r.Amount)
 		},
-		RefundRejected: func(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
+		RefundRejected: func(ctx context.Context, tx *txn, r *merchant.Refund) error {
 			return w.called(ctx, tx, "refund_rejected", r.Order.ID, r.ID, r.Amount)
 		},
-		Disputed: func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
+		Disputed: func(ctx context.Context, tx *txn, c *merchant.Charge) error {
 			return w.called(ctx, tx, "disputed", c.Order, c.ID, c.Disputed)
 		},
-		Payout: func(ctx context.Context, tx *sql.Tx, p *merchant.Payout) error {
+		Payout: func(ctx context.Context, tx *txn, p *merchant.Payout) error {
 			return w.called(ctx, tx, "payout "+string(p.State), p.Order, p.ID, p.Amount)
 		},
-		Problem: func(ctx context.Context, tx *sql.Tx, p *merchant.Problem) error {
+		Problem: func(ctx context.Context, tx *txn, p *merchant.Problem) error {
 			return w.called(ctx, tx, "problem "+string(p.Kind), p.Order, p.Record, 0)
 		},
 	}
@@ -111,7 +116,7 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 func (w *world) tables() {
 	w.Helper()
 	n := `n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY`
-	if w.dialect == operations.DialectSQLite {
+	if w.dialect == database.DialectSQLite {
 		n = `n INTEGER PRIMARY KEY AUTOINCREMENT`
 	}
 	for _, statement := range []string{
@@ -133,7 +138,7 @@ func (w *world) account(name, key string, secret gateway.Secret) merchant.Accoun
 // of its own.
 func (w *world) create() string {
 	w.Helper()
-	if w.dialect == operations.DialectSQLite {
+	if w.dialect == database.DialectSQLite {
 		file := filepath.Join(w.TempDir(), "shop.db")
 		return "file:" + file + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	}
@@ -150,24 +155,15 @@ func (w *world) create() string {
 	return url + "&search_path=" + schema
 }
 
-// connect opens the database with a default pool.
-func (w *world) connect() *sql.DB {
-	w.Helper()
-	db, err := sql.Open(driverName(w.dialect), w.name)
-	require.NoError(w, err)
-	w.Cleanup(func() { assert.NoError(w, db.Close()) })
-	return db
-}
-
-func driverName(dialect operations.Dialect) string {
-	if dialect == operations.DialectSQLite {
+func driverName(dialect database.Dialect) string {
+	if dialect == database.DialectSQLite {
 		return "sqlite"
 	}
 	return "pgx"
 }
 
 func (w *world) sql(text string) string {
-	if w.dialect == operations.DialectSQLite {
+	if w.dialect == database.DialectSQLite {
 		return text
 	}
 	return dbms.Numbered(text)
@@ -187,7 +183,7 @@ func (w *world) fails(name string, times int) {
 }
 
 // called records a call of a callback in its transaction.
-func (w *world) called(ctx context.Context, tx *sql.Tx, name, order, record string, amount int64) error {
+func (w *world) called(ctx context.Context, tx *txn, name, order, record string, amount int64) error {
 	if _, err := tx.ExecContext(ctx, w.sql(`INSERT INTO calls (name, subject, record, amount) VALUES (?, ?, ?, ?)`), name, order, record, amount); err != nil {
 		return err
 	}
@@ -207,7 +203,7 @@ func (w *world) called(ctx context.Context, tx *sql.Tx, name, order, record stri
 func (w *world) open() *world {
 	w.Helper()
 	var err error
-	w.m, err = merchant.Open(w.Context(), w.db, w.cfg)
+	w.m, err = w.openOn(w.db, w.cfg)
 	require.NoError(w, err)
 	for _, a := range w.cfg.Accounts {
 		w.gw.Account(keyOf(w, a)).Webhooks.Send(w.m.Webhook(a.Name))

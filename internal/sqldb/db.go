@@ -30,6 +30,7 @@ import (
 //	{skip}   locks them, and leaves out those that another session has locked
 //	{json}   a parameter of the type json
 //	{jsonb}  a parameter of the type jsonb
+//	{int}    the type of integers, in CAST
 type DB struct {
 	driver   database.Driver[Tx]
 	location database.Location
@@ -215,6 +216,11 @@ func (s Session) First(ctx context.Context, query string, args []any, scan func(
 		})
 	})
 	return found, err
+}
+
+// Row is First into columns.
+func (s Session) Row(ctx context.Context, query string, args []any, columns ...any) (found bool, err error) {
+	return s.First(ctx, query, args, Into(columns...))
 }
 
 // Into returns a scan of columns.

@@ -120,13 +120,13 @@ func unquoted(text string) (name, rest string) {
 func (db *DB) dialect() []string {
 	if db.Dialect() == database.DialectSQLite { // a transaction holds the only write lock
 		return []string{
-			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "", "{json}", "?", "{jsonb}", "?",
+			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "", "{json}", "?", "{jsonb}", "?", "{int}", "INTEGER",
 		}
 	}
 	return []string{
 		"{s}", database.Quote(db.schema) + ".", "{now}", dbms.PostgresNow,
 		"{clock}", strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp"),
-		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED", "{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)",
+		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED", "{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
 	}
 }
 

@@ -24,14 +24,17 @@ import (
 	"embed"
 	"errors"
 	"html/template"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // Config configures the pages. The zero value shows everything and changes nothing.
@@ -48,8 +51,28 @@ type Config struct {
 	Logger *slog.Logger // default slog.Default
 }
 
+// Merchant is what the pages need of a [merchant.Merchant], which implements it whatever the
+// type of its transactions.
+type Merchant interface {
+	Accounts() []string
+	Zone(account string) (*time.Location, error)
+	Health(ctx context.Context) (merchant.Health, error)
+
+	Find(ctx context.Context, id string) ([]merchant.Hit, error)
+	Record(ctx context.Context, kind, id string) (*merchant.Record, error)
+
+	Problems(ctx context.Context) ([]*merchant.Problem, error)
+	Problem(ctx context.Context, id string) (*merchant.Problem, error)
+	Resolve(ctx context.Context, problem string, r merchant.Resolution) error
+	DeadLetters(ctx context.Context, account string, q webhook.DeadLetterQuery) ([]merchant.DeadLetter, error)
+
+	Month(ctx context.Context, account, month string) (*merchant.Statement, error)
+	CheckMonth(ctx context.Context, account, month string) (*merchant.Statement, []merchant.Difference, error)
+	Export(ctx context.Context, w io.Writer, account, month string, format merchant.Format) error
+}
+
 // New returns the pages of m.
-func New(m *merchant.Merchant, cfg Config) (http.Handler, error) {
+func New(m Merchant, cfg Config) (http.Handler, error) {
 	if m == nil {
 		return nil, errors.New("backoffice: the merchant is nil")
 	}
@@ -65,7 +88,7 @@ func New(m *merchant.Merchant, cfg Config) (http.Handler, error) {
 
 // office serves the pages.
 type office struct {
-	m      *merchant.Merchant
+	m      Merchant
 	cfg    Config
 	origin *http.CrossOriginProtection
 	pages  map[string]*template.Template

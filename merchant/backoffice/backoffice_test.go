@@ -1,6 +1,7 @@
 package backoffice_test
 
 import (
+	"database/sql"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +21,7 @@ func actor(*http.Request) (string, bool) { return "Rui", true }
 // status is 404 if the request was let through.
 func send(t *testing.T, cfg backoffice.Config, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	pages, err := backoffice.New(new(merchant.Merchant), cfg)
+	pages, err := backoffice.New(new(merchant.Merchant[*sql.Tx]), cfg)
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodPost, "http://shop.test/admin/month", strings.NewReader("account=none"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -86,7 +87,7 @@ func TestNothingIsAllowedByDefault(t *testing.T) {
 
 func TestAFormIsNotTooLong(t *testing.T) {
 	t.Parallel()
-	pages, err := backoffice.New(new(merchant.Merchant), backoffice.Config{Actor: actor})
+	pages, err := backoffice.New(new(merchant.Merchant[*sql.Tx]), backoffice.Config{Actor: actor})
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodPost, "http://shop.test/month", strings.NewReader("why="+strings.Repeat("x", 1<<20)))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

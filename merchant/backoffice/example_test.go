@@ -1,6 +1,7 @@
 package backoffice_test
 
 import (
+	"database/sql"
 	"net/http"
 
 	"github.com/gateway-go/gateway/merchant"
@@ -18,7 +19,7 @@ type person struct {
 func staff(*http.Request) person { return person{Name: "Rui", OnCall: true} }
 
 func Example() {
-	mount := func(mux *http.ServeMux, m *merchant.Merchant) error {
+	mount := func(mux *http.ServeMux, m *merchant.Merchant[*sql.Tx]) error {
 		page, err := backoffice.New(m, backoffice.Config{Actor: func(r *http.Request) (string, bool) {
 			who := staff(r)
 			return who.Name, who.OnCall // everyone else may look

@@ -12,7 +12,7 @@ import (
 )
 
 // callbacks are those of a shop: each writes that it was called, and may fail after that.
-func (s *shop) callbacks() kit.Callbacks {
+func (s *shop) callbacks() kit.Callbacks[*sql.Tx] {
 	ofCharge := func(name string) func(context.Context, *sql.Tx, *kit.Charge) error {
 		return func(ctx context.Context, tx *sql.Tx, c *kit.Charge) error { return s.called(ctx, tx, name, c.ID) }
 	}
@@ -24,7 +24,7 @@ func (s *shop) callbacks() kit.Callbacks {
 			return s.called(ctx, tx, name, r.ID)
 		}
 	}
-	return kit.Callbacks{
+	return kit.Callbacks[*sql.Tx]{
 		Paid: s.paid,
 		PaidAgain: func(ctx context.Context, tx *sql.Tx, c *kit.Charge) error {
 			if err := kit.RefundAgain(ctx, tx, c); err != nil {

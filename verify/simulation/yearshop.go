@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	kit "github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
@@ -27,7 +28,7 @@ type shop struct {
 	number  int
 	db      *sql.DB
 	client  *gateway.Client
-	m       *kit.Merchant
+	m       *kit.Merchant[*sql.Tx]
 	stop    context.CancelFunc
 	ended   chan error
 	crashed atomic.Bool
@@ -56,12 +57,12 @@ func (y *Year) start(ctx context.Context) error {
 		Accounts: []kit.Account{{
 			Name: "shop", Client: s.client, Keys: []webhook.SigningKey{{Key: y.gw.Secret()}}, Links: true, Zone: zone,
 		}},
-		On: s.callbacks(), Workers: 4, PollInterval: 4 * time.Hour, CompareEvery: 5 * day,
+		Workers: 4, PollInterval: 4 * time.Hour, CompareEvery: 5 * day,
 		Logger: slog.New(slog.NewTextHandler(yearLog{s}, &slog.HandlerOptions{Level: slog.LevelError})),
 	}
 	running, stop := context.WithCancel(ctx)
 	s.stop = stop
-	if s.m, err = kit.Open(ctx, s.db, cfg); err != nil {
+	if s.m, err = kit.Open(ctx, database.SQLite(s.db), cfg, s.callbacks()); err != nil {
 		if s.crashed.Load() { // while it was starting
 			s.ended <- nil
 			y.shop = s
