@@ -349,10 +349,10 @@ func (d *desk) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.c.Must(ctx, `UPDATE {s}gateway_charges SET transaction_id = NULLIF(?, ''), end_to_end_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ?
-		WHERE id = ?`, strings.ToLower(ch.Books.TransactionID), strings.ToLower(ch.EndToEndID), string(ch.Books.State), d.nextCheck(), record, ch.Books.ID); err != nil {
-		return err
-	}
+	changes := []database.Statement{{SQL: `UPDATE {s}gateway_charges SET transaction_id = NULLIF(?, ''), end_to_end_id = NULLIF(?, ''), state = ?,
+		check_at = {now} + ?, record = ? WHERE id = ?`, Args: []any{
+		strings.ToLower(ch.Books.TransactionID), strings.ToLower(ch.EndToEndID), string(ch.Books.State), d.nextCheck(), record, ch.Books.ID,
+	}}}
 	for i := range d.refunds {
 		r := &d.refunds[i]
 		if reflect.DeepEqual(*r, d.loaded[i]) {
@@ -362,18 +362,21 @@ func (d *desk) save(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := d.c.Must(ctx, `UPDATE {s}gateway_refunds SET state = ?, record = ? WHERE id = ?`, string(r.State), record, r.ID); err != nil {
-			return err
-		}
+		changes = append(changes, database.Statement{
+			SQL: `UPDATE {s}gateway_refunds SET state = ?, record = ? WHERE id = ?`, Args: []any{string(r.State), record, r.ID},
+		})
 	}
-	return d.saveOrder(ctx)
+	return d.saveWith(ctx, changes...)
 }
 
-func (d *desk) saveOrder(ctx context.Context) error {
+// saveWith stores the order after other records, each in one row.
+func (d *desk) saveWith(ctx context.Context, changes ...database.Statement) error {
 	o := &d.order
-	return d.c.Must(ctx, `UPDATE {s}gateway_orders SET currency = ?, paid = ?, fee = ?, refunded = ?, disputed = ?, paid_out = ?, adjusted = ?, settled_by = ?,
-		closed_at = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(closed_at, {now}) END WHERE subject = ?`,
-		string(o.Currency), o.Paid, o.Fee, o.Refunded, o.Disputed, o.PaidOut, o.Adjusted, o.SettledBy, number(o.Closed), o.ID)
+	return d.c.MustAll(ctx, append(changes, database.Statement{SQL: `UPDATE {s}gateway_orders SET currency = ?, paid = ?, fee = ?, refunded = ?,
+		disputed = ?, paid_out = ?, adjusted = ?, settled_by = ?, closed_at = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(closed_at, {now}) END
+		WHERE subject = ?`, Args: []any{
+		string(o.Currency), o.Paid, o.Fee, o.Refunded, o.Disputed, o.PaidOut, o.Adjusted, o.SettledBy, number(o.Closed), o.ID,
+	}}))
 }
 
 func number(b bool) int64 {

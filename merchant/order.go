@@ -93,5 +93,5 @@ func (m *core) closeOrderTx(ctx context.Context, tx sqldb.Tx, order string) erro
 			return err
 		}
 	}
-	return d.saveOrder(ctx)
+	return d.saveWith(ctx)
 }

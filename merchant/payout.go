@@ -301,11 +301,10 @@ func (d *payoutDesk) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.c.Must(ctx, `UPDATE {s}gateway_payouts SET transfer_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ? WHERE id = ?`,
-		strings.ToLower(p.TransferID), string(p.State), d.nextCheck(), record, p.ID); err != nil {
-		return err
-	}
-	return d.saveOrder(ctx)
+	return d.saveWith(ctx, database.Statement{
+		SQL:  `UPDATE {s}gateway_payouts SET transfer_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ? WHERE id = ?`,
+		Args: []any{strings.ToLower(p.TransferID), string(p.State), d.nextCheck(), record, p.ID},
+	})
 }
 
 // nextCheck returns in how many milliseconds the payout is compared with the gateway, or

@@ -186,7 +186,7 @@ func (m *core) Adjust(ctx context.Context, account, order string, cents int64, b
 		if err := d.report(ctx, result); err != nil {
 			return err
 		}
-		return d.saveOrder(ctx)
+		return d.saveWith(ctx)
 	})
 }
 

@@ -203,6 +203,20 @@ func (s Session) Must(ctx context.Context, statement string, args ...any) error 
 	return err
 }
 
+// MustAll runs statements that change one row each, in one round trip if the driver can.
+func (s Session) MustAll(ctx context.Context, statements ...database.Statement) error {
+	changed, err := s.Batch(ctx, statements)
+	if err != nil {
+		return err
+	}
+	for _, n := range changed {
+		if n != 1 {
+			return fmt.Errorf("a statement changed %d rows instead of 1", n)
+		}
+	}
+	return nil
+}
+
 // First reads the first row of a query's result. found is false if there is none.
 func (s Session) First(ctx context.Context, query string, args []any, scan func(database.Scanner) error) (found bool, err error) {
 	err = s.run(ctx, func(c database.Conn) error {
