@@ -376,7 +376,7 @@ func (d *desk) saveWith(ctx context.Context, changes ...database.Statement) erro
 		disputed = ?, paid_out = ?, adjusted = ?, settled_by = ?, closed_at = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(closed_at, {now}) END
 		WHERE subject = ?`, Args: []any{
 		string(o.Currency), o.Paid, o.Fee, o.Refunded, o.Disputed, o.PaidOut, o.Adjusted, o.SettledBy, number(o.Closed), o.ID,
-	}}))
+	}})...)
 }
 
 func number(b bool) int64 {
