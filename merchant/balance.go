@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/database"
 )
 
 // An account's balance is noted four times a day, and only while nothing waits: a payment
@@ -116,7 +116,7 @@ func (k *check) balance(ctx context.Context) error {
 func (k *check) noted(ctx context.Context, at time.Time, nearest string) (list []noted, err error) {
 	read := func(from, to time.Time, order string) error {
 		return k.c.each(ctx, `SELECT at, balance, booked FROM gateway_balances WHERE account = ? AND currency = ? AND at >= ? AND at < ? ORDER BY `+order,
-			[]any{k.account.Name, string(k.currency), from.UnixMilli(), to.UnixMilli()}, func(row operations.Scanner) error {
+			[]any{k.account.Name, string(k.currency), from.UnixMilli(), to.UnixMilli()}, func(row database.Scanner) error {
 				var n noted
 				err := row.Scan(&n.at, &n.balance, &n.booked)
 				list = append(list, n)

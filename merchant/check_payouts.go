@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // paidOut is a payout with the sum of its entries.
@@ -90,7 +90,7 @@ func (k *check) payouts(ctx context.Context, where string, args ...any) (list pa
 	err = k.c.each(ctx, `SELECT p.id, p.subject, p.ref, COALESCE(p.transfer_id, ''), CAST(COALESCE(-SUM(f.amount), 0) AS {bigint}),
 			COALESCE(MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END), 0)
 		FROM gateway_payouts AS p LEFT JOIN gateway_facts AS f ON f.subject = p.subject AND f.record = p.id AND f.kind = '`+string(books.EntryPaidOut)+`'
-		WHERE `+where+` GROUP BY p.id, p.subject, p.ref, p.transfer_id ORDER BY p.id`, append([]any{k.month}, args...), func(row operations.Scanner) error {
+		WHERE `+where+` GROUP BY p.id, p.subject, p.ref, p.transfer_id ORDER BY p.id`, append([]any{k.month}, args...), func(row database.Scanner) error {
 		p := new(paidOut)
 		var during int
 		err := row.Scan(&p.id, &p.subject, &p.ref, &p.transfer, &p.out, &during)

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // comparison is a table with records that are compared with the gateway.
@@ -59,7 +59,7 @@ func (m *Merchant) compareDue(ctx context.Context, kind comparison) (n int, err 
 	var list []due
 	names, args := m.names()
 	err = m.store.conn().each(ctx, `SELECT id, check_at FROM `+kind.table+` WHERE check_at <= {now} AND account IN (`+names+`) ORDER BY check_at LIMIT ?`,
-		append(args, 4*readers), func(row operations.Scanner) error {
+		append(args, 4*readers), func(row database.Scanner) error {
 			var d due
 			err := row.Scan(&d.id, &d.at)
 			list = append(list, d)

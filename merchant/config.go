@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -21,9 +22,9 @@ type Config struct {
 	// good.
 	Accounts []Account
 
-	// Dialect is the database's; the zero value means [operations.DialectSQLite]. See
-	// [operations.SQLite] for how to open it, and [operations.Postgres].
-	Dialect operations.Dialect
+	// Dialect is the database's; the zero value means [database.DialectSQLite]. See
+	// [database.SQLite] for how to open it, and [database.Postgres].
+	Dialect database.Dialect
 
 	// On has the callbacks.
 	On Callbacks
@@ -190,7 +191,7 @@ func invalid(op, field, message string) error {
 
 // set fills in the defaults and checks the configuration.
 func (c *Config) set() error {
-	c.Dialect = cmp.Or(c.Dialect, operations.DialectSQLite)
+	c.Dialect = cmp.Or(c.Dialect, database.DialectSQLite)
 	c.CompareEvery = cmp.Or(c.CompareEvery, 24*time.Hour)
 	c.CompareFor = cmp.Or(c.CompareFor, 180*24*time.Hour)
 	c.CallbackTimeout = cmp.Or(c.CallbackTimeout, 30*time.Second)

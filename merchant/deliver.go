@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // delivery is a fact that is reported to the merchant.
@@ -82,7 +82,7 @@ func (m *Merchant) deliver(ctx context.Context) {
 func (c *courier) look(ctx context.Context) error {
 	names, args := c.m.names()
 	return c.m.store.conn().each(ctx, `SELECT seq FROM gateway_facts AS f WHERE delivered_at IS NULL AND due_at <= {now} AND account IN (`+names+`)
-		AND `+firstOfOrder+` ORDER BY due_at, seq LIMIT ?`, append(args, 4*c.m.cfg.Workers+len(c.busy)), func(row operations.Scanner) error {
+		AND `+firstOfOrder+` ORDER BY due_at, seq LIMIT ?`, append(args, 4*c.m.cfg.Workers+len(c.busy)), func(row database.Scanner) error {
 		var seq int64
 		err := row.Scan(&seq)
 		if !c.busy[seq] {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -92,7 +93,7 @@ func (m *Merchant) open(ctx context.Context, tx *sql.Tx, subject string) (*desk,
 // readOrder returns nil if there is no such order.
 func readOrder(ctx context.Context, c conn, subject, lock string) (order *books.Order, now time.Time, err error) {
 	err = c.each(ctx, `SELECT currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by, closed_at IS NOT NULL, {now}
-		FROM gateway_orders WHERE subject = ? `+lock, []any{subject}, func(row operations.Scanner) error {
+		FROM gateway_orders WHERE subject = ? `+lock, []any{subject}, func(row database.Scanner) error {
 		order = &books.Order{ID: subject}
 		var ms int64
 		if err := row.Scan(&order.Currency, &order.Paid, &order.Fee, &order.Refunded, &order.Disputed, &order.PaidOut,
@@ -109,7 +110,7 @@ const chargeColumns = `SELECT account, subject, attempt, COALESCE(ref, ''), crea
 
 // readCharges returns the charges that a condition selects.
 func (m *Merchant) readCharges(ctx context.Context, c conn, where string, args ...any) (list []*charge, err error) {
-	err = c.each(ctx, chargeColumns+where, args, func(row operations.Scanner) error {
+	err = c.each(ctx, chargeColumns+where, args, func(row database.Scanner) error {
 		var name, record string
 		var created int64
 		ch := new(charge)
@@ -141,7 +142,7 @@ func (m *Merchant) readCharge(ctx context.Context, c conn, id string) (*charge, 
 // readRefunds returns the refunds of the charges that a condition selects.
 func readRefunds(ctx context.Context, c conn, where string, args ...any) (list []refund, err error) {
 	err = c.each(ctx, `SELECT r.charge, r.record FROM gateway_refunds AS r JOIN gateway_charges AS c ON c.id = r.charge `+where+
-		` ORDER BY r.created_at, r.id`, args, func(row operations.Scanner) error {
+		` ORDER BY r.created_at, r.id`, args, func(row database.Scanner) error {
 		var r refund
 		var record string
 		if err := row.Scan(&r.charge, &record); err != nil {

@@ -13,8 +13,8 @@ import (
 	"unicode"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // Format is a format of [Merchant.Export].
@@ -71,7 +71,7 @@ func (m *Merchant) Export(ctx context.Context, w io.Writer, account, month strin
 		return err
 	}
 	err = m.store.conn().each(ctx, `SELECT at, subject, record, kind, amount, currency, source, key FROM gateway_facts
-		WHERE account = ? AND month = ? AND amount IS NOT NULL ORDER BY at, seq`, []any{a.Name, month}, func(row operations.Scanner) error {
+		WHERE account = ? AND month = ? AND amount IS NOT NULL ORDER BY at, seq`, []any{a.Name, month}, func(row database.Scanner) error {
 		var e exported
 		var at int64
 		if err := row.Scan(&at, &e.order, &e.record, &e.kind, &e.cents, &e.currency, &e.source, &e.key); err != nil {

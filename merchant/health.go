@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -40,7 +41,7 @@ func (m *Merchant) Ready(ctx context.Context) error {
 }
 
 func (m *Merchant) tablesReady(ctx context.Context) error {
-	if err := m.store.conn().each(ctx, probe, nil, func(operations.Scanner) error { return nil }); err != nil {
+	if err := m.store.conn().each(ctx, probe, nil, func(database.Scanner) error { return nil }); err != nil {
 		return err
 	}
 	if err := m.events.Ready(ctx); err != nil {

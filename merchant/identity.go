@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/database"
 )
 
 // recognizing is how long [Open] waits for the gateway.
@@ -46,7 +46,7 @@ func (m *Merchant) recognize(ctx context.Context, a *account) error {
 func (a *account) distinct(ctx context.Context, c conn) error {
 	type named struct{ name, prefix string }
 	var list []named
-	err := c.each(ctx, `SELECT name, prefix FROM gateway_accounts WHERE name <> ?`, []any{a.Name}, func(row operations.Scanner) error {
+	err := c.each(ctx, `SELECT name, prefix FROM gateway_accounts WHERE name <> ? AND prefix IS NOT NULL`, []any{a.Name}, func(row database.Scanner) error {
 		var other named
 		err := row.Scan(&other.name, &other.prefix)
 		list = append(list, other)

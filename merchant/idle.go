@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -44,7 +45,7 @@ func (m *Merchant) compared(ctx context.Context, kind comparison, after string) 
 	names, args := m.names()
 	args = append(args, after)
 	err = m.store.conn().each(ctx, `SELECT id FROM `+kind.table+` WHERE check_at IS NOT NULL AND account IN (`+names+`) AND id > ? ORDER BY id LIMIT 100`,
-		args, func(row operations.Scanner) error {
+		args, func(row database.Scanner) error {
 			var id string
 			err := row.Scan(&id)
 			ids = append(ids, id)

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/database"
 )
 
 // LinkParams describes a checkout link.
@@ -130,7 +130,7 @@ func (m *Merchant) prepareLink(ctx context.Context, a *account, p *LinkParams) (
 // the newest version.
 func addSales(ctx context.Context, c conn, a *account, p *LinkParams) error {
 	var links []LinkParams
-	err := c.each(ctx, `SELECT id, record FROM gateway_links WHERE account = ? ORDER BY created_at, id`, []any{a.Name}, func(row operations.Scanner) error {
+	err := c.each(ctx, `SELECT id, record FROM gateway_links WHERE account = ? ORDER BY created_at, id`, []any{a.Name}, func(row database.Scanner) error {
 		var l LinkParams
 		var record string
 		if err := row.Scan(&l.ID, &record); err != nil {
@@ -202,7 +202,7 @@ func (m *Merchant) soldBy(ctx context.Context, a *account, currency gateway.Curr
 		sold[1] = soldKey(currency, []gateway.ProductLine{{Price: lines[0].Price, Quantity: lines[0].Quantity}})
 	}
 	err = m.store.conn().each(ctx, `SELECT DISTINCT link FROM gateway_link_sales WHERE account = ? AND sold IN (?, ?) ORDER BY link LIMIT 2`,
-		append([]any{a.Name}, sold...), func(row operations.Scanner) error {
+		append([]any{a.Name}, sold...), func(row database.Scanner) error {
 			var link string
 			err := row.Scan(&link)
 			links = append(links, link)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
@@ -55,15 +56,15 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 	if err := cfg.set(); err != nil {
 		return nil, err
 	}
-	var driver operations.Driver[*sql.Tx]
+	var driver database.Driver[*sql.Tx]
 	var dialect sqlstore.Dialect
 	switch cfg.Dialect {
-	case operations.DialectSQLite:
-		driver, dialect = operations.SQLite(db), sqlstore.SQLite
-	case operations.DialectPostgres:
-		driver, dialect = operations.Postgres(db), sqlstore.Postgres
+	case database.DialectSQLite:
+		driver, dialect = database.SQLite(db), sqlstore.SQLite
+	case database.DialectPostgres:
+		driver, dialect = database.Postgres(db), sqlstore.Postgres
 	default:
-		return nil, errors.New("merchant: Config.Dialect is unknown: use operations.DialectSQLite or operations.DialectPostgres")
+		return nil, errors.New("merchant: Config.Dialect is unknown: use database.DialectSQLite or database.DialectPostgres")
 	}
 	m := &Merchant{cfg: cfg, store: newStore(driver), accounts: make(map[string]*account), woken: make(chan struct{}, 1)}
 	m.events = sqlstore.New(db, dialect, sqlstore.WithLogger(cfg.Logger))
@@ -99,7 +100,7 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 
 // opening names the account's conflict as this package does.
 func opening(err error) error {
-	if errors.Is(err, operations.ErrAccountConflict) || errors.Is(err, webhook.ErrAccountConflict) {
+	if errors.Is(err, gateway.ErrAccountConflict) || errors.Is(err, webhook.ErrAccountConflict) {
 		return fmt.Errorf("%w: %w", ErrAccount, err)
 	}
 	if errors.Is(err, ErrAccount) {
@@ -108,7 +109,7 @@ func opening(err error) error {
 	return fmt.Errorf("merchant: open: %w", err)
 }
 
-func (m *Merchant) add(cfg Account, driver operations.Driver[*sql.Tx]) (err error) {
+func (m *Merchant) add(cfg Account, driver database.Driver[*sql.Tx]) (err error) {
 	if err := cfg.set(); err != nil {
 		return err
 	}

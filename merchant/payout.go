@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -156,7 +157,7 @@ func (m *Merchant) existingPayout(ctx context.Context, tx *sql.Tx, a *account, p
 
 // readPayouts returns the payouts that a condition selects.
 func (m *Merchant) readPayouts(ctx context.Context, c conn, where string, args ...any) (list []*payout, err error) {
-	err = c.each(ctx, `SELECT account, subject, ref, created_at, record FROM gateway_payouts `+where, args, func(row operations.Scanner) error {
+	err = c.each(ctx, `SELECT account, subject, ref, created_at, record FROM gateway_payouts `+where, args, func(row database.Scanner) error {
 		var name, record string
 		var created int64
 		p := new(payout)

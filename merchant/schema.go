@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/database"
 )
 
 // schema creates the tables. The column record of a charge or refund has all that is known
@@ -20,14 +20,6 @@ import (
 // what a sale by each link looks like, at each version of its products. Gateway_balances has
 // balances at the gateway, and the sum of the account's entries at the same time.
 const schema = `
-CREATE TABLE IF NOT EXISTS gateway_accounts (
-	name        text PRIMARY KEY,
-	fingerprint text NOT NULL,
-	prefix      text NOT NULL UNIQUE,
-	created_at  {bigint} NOT NULL,
-	sweep_at    {bigint},
-	balance_at  {bigint}
-);
 CREATE TABLE IF NOT EXISTS gateway_balances (
 	account  text NOT NULL,
 	currency text NOT NULL,
@@ -177,7 +169,7 @@ CREATE INDEX IF NOT EXISTS gateway_notes_subject ON gateway_notes (subject);
 func (m *Merchant) migrate(ctx context.Context) error {
 	return m.store.transaction(ctx, func(tx *sql.Tx) error {
 		c := m.store.in(tx)
-		if m.store.driver.Dialect() == operations.DialectPostgres {
+		if m.store.driver.Dialect() == database.DialectPostgres {
 			// Two processes that run this at once would disturb each other.
 			if _, err := c.exec(ctx, `SELECT CAST(pg_advisory_xact_lock(hashtextextended('migrate gateway_merchant in ' || current_schema(), 0)) AS text)`); err != nil {
 				return err
@@ -199,7 +191,7 @@ func (m *Merchant) migrate(ctx context.Context) error {
 // may open a database.
 func (m *Merchant) create(ctx context.Context, c conn) error {
 	exists := `SELECT COUNT(*) FROM sqlite_master WHERE name = 'gateway_problems'`
-	if m.store.driver.Dialect() == operations.DialectPostgres {
+	if m.store.driver.Dialect() == database.DialectPostgres {
 		exists = `SELECT COUNT(to_regclass('gateway_problems'))`
 	}
 	var n int
@@ -217,24 +209,20 @@ func (m *Merchant) create(ctx context.Context, c conn) error {
 	return nil
 }
 
-// register adds the account, or checks that it is the one that was registered under its
-// name.
+// register adds the prefix to the account that its outbox has registered, or checks that it
+// is the one that was added.
 func (a *account) register(ctx context.Context, c conn) error {
-	is := a.Client.Account()
-	if _, err := c.exec(ctx, `INSERT INTO gateway_accounts (name, fingerprint, prefix, created_at) VALUES (?, ?, ?, {now}) ON CONFLICT DO NOTHING`,
-		a.Name, is.Fingerprint, a.Prefix); err != nil {
+	if _, err := c.exec(ctx, `UPDATE gateway_accounts SET prefix = ? WHERE name = ? AND prefix IS NULL
+		AND NOT EXISTS (SELECT 1 FROM gateway_accounts WHERE prefix = ?)`, a.Prefix, a.Name, a.Prefix); err != nil {
 		return err
 	}
-	var fingerprint, prefix string
-	found, err := c.first(ctx, `SELECT fingerprint, prefix FROM gateway_accounts WHERE name = ?`, []any{a.Name}, &fingerprint, &prefix)
+	var prefix string
+	found, err := c.first(ctx, `SELECT prefix FROM gateway_accounts WHERE name = ? AND prefix IS NOT NULL`, []any{a.Name}, &prefix)
 	switch {
 	case err != nil:
 		return err
 	case !found:
 		return fmt.Errorf("%w: another account than %s has the prefix %q: set Account.Prefix to another one", ErrAccount, a.Name, a.Prefix)
-	case fingerprint != is.Fingerprint:
-		return fmt.Errorf("%w: the records of %s belong to an account at another base URL: give each account and environment its own name; "+
-			"if only the address has changed, run UPDATE gateway_accounts SET fingerprint = '%s' WHERE name = '%s'", ErrAccount, a.Name, is.Fingerprint, a.Name)
 	case prefix != a.Prefix:
 		return fmt.Errorf("%w: the records of %s have references with the prefix %q, and Account.Prefix is %q", ErrAccount, a.Name, prefix, a.Prefix)
 	}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/merchant/internal/books"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // Statement is the sum of an account's entries of a month, in cents of Currency. An entry
@@ -91,7 +91,7 @@ func (m *Merchant) Month(ctx context.Context, account, month string) (*Statement
 	err = c.each(ctx, `SELECT currency, kind, CAST(SUM(CASE WHEN month < ? THEN amount ELSE 0 END) AS {bigint}),
 			CAST(SUM(CASE WHEN month = ? THEN amount ELSE 0 END) AS {bigint})
 		FROM gateway_facts WHERE account = ? AND amount IS NOT NULL AND month <= ? GROUP BY currency, kind ORDER BY currency, kind`,
-		[]any{month, month, a.Name, month}, func(row operations.Scanner) error {
+		[]any{month, month, a.Name, month}, func(row database.Scanner) error {
 			var currency gateway.Currency
 			var kind books.Kind
 			var before, during int64
@@ -287,7 +287,7 @@ func (k *check) orders(ctx context.Context) error {
 			FROM gateway_orders AS o
 			WHERE o.subject IN (SELECT subject FROM gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)
 		) AS q WHERE net <> entries ORDER BY subject`,
-		[]any{k.account.Name, k.month}, func(row operations.Scanner) error {
+		[]any{k.account.Name, k.month}, func(row database.Scanner) error {
 			d := Difference{Kind: DiffOrder}
 			err := row.Scan(&d.Order, &d.There, &d.Here)
 			d.Order = orderID(d.Order)
@@ -363,7 +363,7 @@ func (k *check) entries(ctx context.Context, where string, args ...any) (map[str
 	err := k.c.each(ctx, `SELECT c.transaction_id, c.id, c.subject, c.record, COALESCE(f.kind, ''), CAST(COALESCE(SUM(f.amount), 0) AS {bigint}),
 			MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END)
 		FROM gateway_charges AS c LEFT JOIN gateway_facts AS f ON f.subject = c.subject AND f.record = c.id AND f.amount IS NOT NULL
-		WHERE `+where+` GROUP BY c.transaction_id, c.id, c.subject, c.record, f.kind`, args, func(row operations.Scanner) error {
+		WHERE `+where+` GROUP BY c.transaction_id, c.id, c.subject, c.record, f.kind`, args, func(row database.Scanner) error {
 		e := new(entry)
 		var kind books.Kind
 		var record string

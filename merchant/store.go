@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // store runs statements in the database's dialect. All times are Unix milliseconds of the
 // database's clock, so the processes' clocks need not agree.
 type store struct {
-	driver operations.Driver[*sql.Tx]
+	driver database.Driver[*sql.Tx]
 	words  *strings.Replacer
 
 	// strict is whether the default isolation of PostgreSQL is stricter than read
@@ -26,7 +26,7 @@ type store struct {
 
 // look reads the default isolation.
 func (s *store) look(ctx context.Context) error {
-	if s.driver.Dialect() == operations.DialectSQLite {
+	if s.driver.Dialect() == database.DialectSQLite {
 		return nil
 	}
 	var level string
@@ -35,12 +35,12 @@ func (s *store) look(ctx context.Context) error {
 	return err
 }
 
-func newStore(driver operations.Driver[*sql.Tx]) *store {
+func newStore(driver database.Driver[*sql.Tx]) *store {
 	words := []string{
 		"{now}", dbms.PostgresNow, "{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 		"{bigint}", "bigint", "{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED",
 	}
-	if driver.Dialect() == operations.DialectSQLite { // a transaction holds the only write lock
+	if driver.Dialect() == database.DialectSQLite { // a transaction holds the only write lock
 		words = []string{
 			"{now}", dbms.SQLiteNow, "{id}", "INTEGER PRIMARY KEY AUTOINCREMENT",
 			"{bigint}", "INTEGER", "{lock}", "", "{skip}", "",
@@ -51,7 +51,7 @@ func newStore(driver operations.Driver[*sql.Tx]) *store {
 
 func (s *store) sql(text string) string {
 	text = s.words.Replace(text)
-	if s.driver.Dialect() == operations.DialectSQLite {
+	if s.driver.Dialect() == database.DialectSQLite {
 		return text
 	}
 	return dbms.Numbered(text)
@@ -80,16 +80,16 @@ func (s *store) transaction(ctx context.Context, run func(tx *sql.Tx) error) err
 	}))
 }
 
-// conn is an [operations.Conn] whose statements have the words of [newStore].
+// conn is an [database.Conn] whose statements have the words of [newStore].
 type conn struct {
 	*store
 
-	c     operations.Conn
+	c     database.Conn
 	alone bool // each statement gets a transaction at read committed
 }
 
 func (c conn) exec(ctx context.Context, statement string, args ...any) (n int64, err error) {
-	err = c.run(ctx, func(in operations.Conn) error {
+	err = c.run(ctx, func(in database.Conn) error {
 		n, err = in.Exec(ctx, c.sql(statement), args...)
 		return err
 	})
@@ -97,7 +97,7 @@ func (c conn) exec(ctx context.Context, statement string, args ...any) (n int64,
 }
 
 // run runs a statement.
-func (c conn) run(ctx context.Context, statement func(operations.Conn) error) error {
+func (c conn) run(ctx context.Context, statement func(database.Conn) error) error {
 	if !c.alone {
 		return statement(c.c)
 	}
@@ -121,13 +121,13 @@ func (c conn) must(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
-func (c conn) each(ctx context.Context, query string, args []any, row func(operations.Scanner) error) error {
-	return c.run(ctx, func(in operations.Conn) error { return in.Query(ctx, c.sql(query), args, row) })
+func (c conn) each(ctx context.Context, query string, args []any, row func(database.Scanner) error) error {
+	return c.run(ctx, func(in database.Conn) error { return in.Query(ctx, c.sql(query), args, row) })
 }
 
 // first reads the first row of a query's result. found is false if there is none.
 func (c conn) first(ctx context.Context, query string, args []any, columns ...any) (found bool, err error) {
-	err = c.each(ctx, query, args, func(row operations.Scanner) error {
+	err = c.each(ctx, query, args, func(row database.Scanner) error {
 		if found {
 			return nil
 		}

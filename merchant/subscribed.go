@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
@@ -106,7 +107,7 @@ type subscriptionDesk struct {
 
 // storedSubscriptions returns the subscriptions that a condition selects.
 func (m *Merchant) storedSubscriptions(ctx context.Context, c conn, where string, args ...any) (list []*subscription, err error) {
-	err = c.each(ctx, `SELECT account, ref, created_at, params, record FROM gateway_subscriptions `+where, args, func(row operations.Scanner) error {
+	err = c.each(ctx, `SELECT account, ref, created_at, params, record FROM gateway_subscriptions `+where, args, func(row database.Scanner) error {
 		var name, record string
 		var created int64
 		s := new(subscription)

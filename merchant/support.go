@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
@@ -60,7 +61,7 @@ func (m *Merchant) Find(ctx context.Context, id string) (hits []Hit, err error) 
 		if is.lowerCase {
 			key = strings.ToLower(id)
 		}
-		err := m.store.conn().each(ctx, is.query, []any{key}, func(row operations.Scanner) error {
+		err := m.store.conn().each(ctx, is.query, []any{key}, func(row database.Scanner) error {
 			h := Hit{As: is.as, Kind: is.kind}
 			err := row.Scan(&h.Account, &h.Record, &h.Order)
 			h.Order = orderID(h.Order)
@@ -97,7 +98,7 @@ var requestTables = []struct{ kind, query string }{
 // readRequests returns the requests that a condition selects.
 func readRequests(ctx context.Context, c conn, where string, args ...any) (list []request, err error) {
 	for _, of := range requestTables {
-		err := c.each(ctx, `SELECT account, key, record, subject FROM (`+of.query+`) AS q WHERE key IS NOT NULL AND `+where, args, func(row operations.Scanner) error {
+		err := c.each(ctx, `SELECT account, key, record, subject FROM (`+of.query+`) AS q WHERE key IS NOT NULL AND `+where, args, func(row database.Scanner) error {
 			r := request{kind: of.kind}
 			err := row.Scan(&r.account, &r.key, &r.record, &r.subject)
 			list = append(list, r)
@@ -214,7 +215,7 @@ func (m *Merchant) Problems(ctx context.Context) ([]*Problem, error) {
 func byAge(a, b *Problem) int { return a.Since.Compare(b.Since) }
 
 func (m *Merchant) readProblems(ctx context.Context, c conn, where string, args ...any) (list []*Problem, err error) {
-	err = c.each(ctx, `SELECT id, account, subject, record, kind, text, since FROM gateway_problems `+where, args, func(row operations.Scanner) error {
+	err = c.each(ctx, `SELECT id, account, subject, record, kind, text, since FROM gateway_problems `+where, args, func(row database.Scanner) error {
 		p := new(Problem)
 		var id, since int64
 		var subject string
@@ -262,7 +263,7 @@ func (m *Merchant) failingCallbacks(ctx context.Context, c conn) (list []*Proble
 // readCallbacks returns the problems of those that a condition selects.
 func (m *Merchant) readCallbacks(ctx context.Context, c conn, where string, args ...any) (list []*Problem, err error) {
 	err = c.each(ctx, `SELECT seq, account, subject, record, callback, attempts, error, created_at FROM gateway_facts
-		WHERE delivered_at IS NULL AND `+where+` AND attempts >= ? ORDER BY due_at, seq`, append(args, failedOften), func(row operations.Scanner) error {
+		WHERE delivered_at IS NULL AND `+where+` AND attempts >= ? ORDER BY due_at, seq`, append(args, failedOften), func(row database.Scanner) error {
 		p := &Problem{Kind: ProblemCallback}
 		var subject, callback, failure string
 		var seq, attempts, since int64
@@ -458,7 +459,7 @@ func (m *Merchant) requestSteps(ctx context.Context, c conn, subject string) (st
 // factSteps returns the facts, and their callbacks.
 func factSteps(ctx context.Context, c conn, subject string) (steps []Step, err error) {
 	err = c.each(ctx, `SELECT account, record, kind, COALESCE(amount, 0), currency, about, at, source, callback, created_at,
-		COALESCE(delivered_at, 0), attempts, error FROM gateway_facts WHERE subject = ? ORDER BY seq`, []any{subject}, func(row operations.Scanner) error {
+		COALESCE(delivered_at, 0), attempts, error FROM gateway_facts WHERE subject = ? ORDER BY seq`, []any{subject}, func(row database.Scanner) error {
 		s := Step{Kind: StepFact}
 		var kind, callback, failure string
 		var about, at, created, delivered, attempts int64
@@ -507,7 +508,7 @@ func (m *Merchant) problemSteps(ctx context.Context, c conn, subject string) ([]
 
 func decisionSteps(ctx context.Context, c conn, subject string) (steps []Step, err error) {
 	err = c.each(ctx, `SELECT account, record, kind, decision, resource_id, decided_by, why, error, created_at FROM gateway_notes
-		WHERE subject = ? ORDER BY id`, []any{subject}, func(row operations.Scanner) error {
+		WHERE subject = ? ORDER BY id`, []any{subject}, func(row database.Scanner) error {
 		s := Step{Kind: StepDecision}
 		var kind, decision, resource, why, failure string
 		var at int64

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	otelgateway "github.com/gateway-go/gateway/contrib/otel"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
@@ -38,7 +39,7 @@ func serve(mux *http.ServeMux, keys []webhook.SigningKey, store webhook.Store, b
 }
 
 func send(telemetry *otelgateway.Telemetry, db *sql.DB, client *gateway.Client) (*operations.Outbox[*sql.Tx], error) {
-	outbox, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Observe: telemetry.OutboxObserver()})
+	outbox, err := operations.New(database.Postgres(db), operations.Config{Client: client, Observe: telemetry.OutboxObserver()})
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"net/http"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -30,7 +30,7 @@ func open(ctx context.Context, db *sql.DB, client *gateway.Client, cfg config, c
 	if _, err := db.ExecContext(ctx, schema); err != nil { // in one transaction
 		return nil, err
 	}
-	c.Dialect, c.Logger = operations.DialectPostgres, log
+	c.Dialect, c.Logger = database.DialectPostgres, log
 	c.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: cfg.webhookSecret}}, Links: true}}
 	c.On = merchant.Callbacks{
 		Paid: paid, PaidAgain: merchant.RefundAgain, Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // mortal is a process that dies at one of its points, which are before and after each
@@ -99,7 +99,7 @@ type succession struct {
 	hook http.Handler // of the process
 }
 
-func newSuccession(t *testing.T, dialect operations.Dialect, deaths ...fate) *succession {
+func newSuccession(t *testing.T, dialect database.Dialect, deaths ...fate) *succession {
 	t.Helper()
 	s := &succession{world: newWorld(t, dialect), deaths: deaths, end: func() {}}
 	s.cfg.On.PaidAgain = func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
@@ -302,7 +302,7 @@ func (s *succession) audit() {
 //	FULL_SIZE=1 integration/run -run TestAProcessMayDieAnywhere -v ./merchant
 func TestAProcessMayDieAnywhere(t *testing.T) {
 	t.Parallel()
-	for name, dialect := range map[string]operations.Dialect{"SQLite": operations.DialectSQLite, "PostgreSQL": operations.DialectPostgres} {
+	for name, dialect := range map[string]database.Dialect{"SQLite": database.DialectSQLite, "PostgreSQL": database.DialectPostgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := newSuccession(t, dialect)
@@ -358,7 +358,7 @@ func sampled(point string) bool {
 // between the two commits. That may hit both orders, whose callbacks run at the same time.
 func TestADeathFindsAnEffectOutsideItsTransaction(t *testing.T) {
 	t.Parallel()
-	s := newSuccession(t, operations.DialectPostgres, fate{"before the commit of update gateway_facts", 1})
+	s := newSuccession(t, database.DialectPostgres, fate{"before the commit of update gateway_facts", 1})
 	s.end()
 	paid := s.cfg.On.Paid
 	s.cfg.On.Paid = func(ctx context.Context, _ *sql.Tx, c *merchant.Charge) error {

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { storm.Main(m, runShop) }
 
 // processSpec configures a process of a shop.
 type processSpec struct {
-	Dialect  operations.Dialect
+	Dialect  database.Dialect
 	Database string
 	Gateway  string
 	Key      string

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // levels are PostgreSQL's isolation levels; SQLite has one.
@@ -31,7 +31,7 @@ func atLevels(t *testing.T, test func(w *world, level sql.IsolationLevel)) {
 	each(t, func(w *world) {
 		w.open()
 		w.gw.Webhooks.Hold() // no other transaction interferes
-		if w.dialect == operations.DialectSQLite {
+		if w.dialect == database.DialectSQLite {
 			test(w, sql.LevelDefault)
 			return
 		}
@@ -83,7 +83,7 @@ func (w *world) race(level sql.IsolationLevel, first func(tx *sql.Tx) error, sec
 // waits waits until another session of PostgreSQL waits for a transaction, or the other
 // one has ended. On SQLite, each transaction waits for the one before.
 func (w *world) waits(tx *sql.Tx, ended chan error) {
-	if w.dialect == operations.DialectSQLite {
+	if w.dialect == database.DialectSQLite {
 		return
 	}
 	var pid int
@@ -489,7 +489,7 @@ func TestACallbackRefundsWhileItsOrderIsBooked(t *testing.T) {
 // and no other. On SQLite its transaction keeps the database's only write lock.
 func TestACallbackThatHangsHoldsUpNoOtherOrder(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, operations.DialectPostgres)
+	w := newWorld(t, database.DialectPostgres)
 	begun, end := make(chan struct{}, 10), make(chan struct{})
 	paid := w.cfg.On.Paid
 	w.cfg.On.Paid = func(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {

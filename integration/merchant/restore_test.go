@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // backup copies the database while it is used, and returns the copy's data source.
@@ -62,7 +62,7 @@ func (w *world) refund(p merchant.RefundParams) {
 // since, and moves nothing twice. Its books catch up.
 func TestAShopIsRestoredFromABackup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, operations.DialectSQLite, mockserver.WithOpeningBalance(1_000_000))
+	w := newWorld(t, database.DialectSQLite, mockserver.WithOpeningBalance(1_000_000))
 	w.cfg.On.PaidAgain = merchant.RefundAgain
 	w.patient().open()
 	stop := w.start()
@@ -139,7 +139,7 @@ func TestARefundOfAnAmountThatWaitedInTheBackup(t *testing.T) {
 	for _, compared := range []bool{false, true} {
 		t.Run(fmt.Sprint("compared before ", compared), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, operations.DialectSQLite)
+			w := newWorld(t, database.DialectSQLite)
 			w.patient().open()
 			stop := w.start()
 			w.sold("A1", 1000)
@@ -182,7 +182,7 @@ func TestARefundOfAnAmountThatWaitedInTheBackup(t *testing.T) {
 // above the lost IDs.
 func TestAnOrderIDThatIsUsedAgainAfterARestoreGetsTheEarlierPayment(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, operations.DialectSQLite)
+	w := newWorld(t, database.DialectSQLite)
 	w.patient().open()
 	backup := w.backup()
 	stop := w.start()

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // sells charges an order twice, gets paid twice, and refunds.
@@ -78,7 +78,7 @@ func TestAShopWorksAsPostgreSQLIsOpened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, operations.DialectPostgres)
+			w := newWorld(t, database.DialectPostgres)
 			w.db = open(w)
 			w.sells()
 		})
@@ -93,7 +93,7 @@ func TestAShopWorksBehindPgBouncer(t *testing.T) {
 	if pooler == "" {
 		t.Skip("PGBOUNCER_URL is not set: integration/run starts PgBouncer")
 	}
-	w := newWorld(t, operations.DialectPostgres)
+	w := newWorld(t, database.DialectPostgres)
 	database := "d_" + strings.ToLower(rand.Text()[:16]) // the pooler passes on no search path
 	w.exec(`CREATE DATABASE ` + database)
 	w.name = strings.Replace(pooler, "/postgres?", "/"+database+"?", 1)
@@ -131,7 +131,7 @@ func (w *world) role() *sql.DB {
 // A role that may not create tables uses those that another one has created.
 func TestARoleWithoutCreate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, operations.DialectPostgres)
+	w := newWorld(t, database.DialectPostgres)
 	w.open()
 	w.db = w.role()
 	_, err := w.db.ExecContext(t.Context(), `CREATE TABLE t (i int)`)
@@ -142,7 +142,7 @@ func TestARoleWithoutCreate(t *testing.T) {
 // A setting of SQLite that could lose a commit or block its users is refused and named.
 func TestSettingsOfSQLiteAreNamed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, operations.DialectSQLite)
+	w := newWorld(t, database.DialectSQLite)
 	for _, is := range []struct{ old, new, message string }{
 		{"_txlock=immediate", "_txlock=deferred", "_txlock=immediate"},
 		{"busy_timeout(10000)", "busy_timeout(0)", "busy_timeout"},
@@ -233,7 +233,7 @@ func (w *world) fill() {
 func (w *world) plan(statement string, args []any) (lines []string) {
 	w.Helper()
 	explain := "EXPLAIN QUERY PLAN "
-	if w.dialect == operations.DialectPostgres {
+	if w.dialect == database.DialectPostgres {
 		explain = "EXPLAIN "
 	}
 	rows, err := w.db.QueryContext(w.Context(), explain+statement, args...)

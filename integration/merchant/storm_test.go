@@ -22,11 +22,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 )
 
 // The processes of a shop charge, refund and close orders, and are killed. Buyers pay,
@@ -37,7 +37,7 @@ import (
 //	ORDERS=2000 integration/run -run TestAShopThatIsKilled -v ./merchant
 func TestAShopThatIsKilledLosesNothing(t *testing.T) {
 	t.Parallel()
-	for name, dialect := range map[string]operations.Dialect{"SQLite": operations.DialectSQLite, "PostgreSQL": operations.DialectPostgres} {
+	for name, dialect := range map[string]database.Dialect{"SQLite": database.DialectSQLite, "PostgreSQL": database.DialectPostgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShopStorm(t, dialect, "", storm.Number(t, "ORDERS", 40))
@@ -60,7 +60,7 @@ func TestTheStormFindsDefects(t *testing.T) {
 	for _, d := range []defect{noOrderLock, outside, anyOrder} {
 		t.Run(string(d), func(t *testing.T) {
 			t.Parallel()
-			s := newShopStorm(t, operations.DialectPostgres, d, 32)
+			s := newShopStorm(t, database.DialectPostgres, d, 32)
 			s.spec.Failing = 0.5
 			s.run()
 			f := s.drain(10 * time.Second)
@@ -89,14 +89,14 @@ type shopStorm struct {
 	kills, payments, again, refunded, calls, requests int
 }
 
-func newShopStorm(t *testing.T, dialect operations.Dialect, d defect, orders int) *shopStorm {
+func newShopStorm(t *testing.T, dialect database.Dialect, d defect, orders int) *shopStorm {
 	t.Helper()
 	s := &shopStorm{
 		world:  newWorld(t, dialect, mockserver.WithRealtime(1), mockserver.WithMemoryLimit(4<<30), mockserver.WithWebhookRetries(time.Second, 2*time.Second, 4*time.Second)),
 		orders: orders, http: &http.Client{Timeout: 30 * time.Second}, closed: make(map[string]bool), unclosed: make(map[string]bool), bySupport: make(map[string]int64),
 	}
 	id := `id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY`
-	if dialect == operations.DialectSQLite {
+	if dialect == database.DialectSQLite {
 		id = `id INTEGER PRIMARY KEY AUTOINCREMENT`
 	}
 	s.exec(`CREATE TABLE called (` + id + `, subject text NOT NULL, callback text NOT NULL, record text NOT NULL)`)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
@@ -752,18 +753,18 @@ func TestAnAmbiguousSubscriptionWaitsForAPerson(t *testing.T) {
 }
 
 // driver returns the outbox's driver of the database.
-func (w *world) driver() operations.Driver[*sql.Tx] {
-	if w.dialect == operations.DialectSQLite {
-		return operations.SQLite(w.db)
+func (w *world) driver() database.Driver[*sql.Tx] {
+	if w.dialect == database.DialectSQLite {
+		return database.SQLite(w.db)
 	}
-	return operations.Postgres(w.db)
+	return database.Postgres(w.db)
 }
 
 // handledAll waits until all webhooks have been handled.
 func (w *world) handledAll() {
 	w.Helper()
 	require.NoError(w, w.gw.Wait(w.Context()))
-	dialect := map[operations.Dialect]sqlstore.Dialect{operations.DialectSQLite: sqlstore.SQLite, operations.DialectPostgres: sqlstore.Postgres}[w.dialect]
+	dialect := map[database.Dialect]sqlstore.Dialect{database.DialectSQLite: sqlstore.SQLite, database.DialectPostgres: sqlstore.Postgres}[w.dialect]
 	events := sqlstore.New(w.db, dialect).For(w.cfg.Accounts[0].Client.Account())
 	w.eventually("the webhooks are handled", func() bool {
 		n, err := events.Counts(w.Context())

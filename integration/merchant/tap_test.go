@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/database"
 )
 
 // tap is a driver in front of the database's, which can change the statements of the
@@ -39,7 +39,7 @@ func (w *world) tapped(change func(statement string) string) (*tap, *sql.DB) {
 	return tap, db
 }
 
-func newTap(dialect operations.Dialect, name string, change func(statement string) string) (*tap, error) {
+func newTap(dialect database.Dialect, name string, change func(statement string) string) (*tap, error) {
 	db, err := sql.Open(driverName(dialect), name)
 	if err != nil {
 		return nil, err

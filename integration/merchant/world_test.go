@@ -23,10 +23,10 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -35,7 +35,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // each runs a test on both databases.
 func each(t *testing.T, test func(w *world), opts ...mockserver.Option) {
 	t.Helper()
-	for name, dialect := range map[string]operations.Dialect{"SQLite": operations.DialectSQLite, "PostgreSQL": operations.DialectPostgres} {
+	for name, dialect := range map[string]database.Dialect{"SQLite": database.DialectSQLite, "PostgreSQL": database.DialectPostgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(newWorld(t, dialect, opts...))
@@ -47,7 +47,7 @@ func each(t *testing.T, test func(w *world), opts ...mockserver.Option) {
 type world struct {
 	*testing.T
 
-	dialect operations.Dialect
+	dialect database.Dialect
 	name    string // data source
 	db      *sql.DB
 	reader  *sql.DB // as the database is opened by default
@@ -59,7 +59,7 @@ type world struct {
 	failed map[string]int // callbacks that fail before they succeed, by kind
 }
 
-func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Option) *world {
+func newWorld(t *testing.T, dialect database.Dialect, opts ...mockserver.Option) *world {
 	t.Helper()
 	w := &world{T: t, dialect: dialect, failed: make(map[string]int)}
 	w.name = w.create()
@@ -111,7 +111,7 @@ func newWorld(t *testing.T, dialect operations.Dialect, opts ...mockserver.Optio
 func (w *world) tables() {
 	w.Helper()
 	n := `n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY`
-	if w.dialect == operations.DialectSQLite {
+	if w.dialect == database.DialectSQLite {
 		n = `n INTEGER PRIMARY KEY AUTOINCREMENT`
 	}
 	for _, statement := range []string{
@@ -133,7 +133,7 @@ func (w *world) account(name, key string, secret gateway.Secret) merchant.Accoun
 // of its own.
 func (w *world) create() string {
 	w.Helper()
-	if w.dialect == operations.DialectSQLite {
+	if w.dialect == database.DialectSQLite {
 		file := filepath.Join(w.TempDir(), "shop.db")
 		return "file:" + file + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	}
@@ -159,15 +159,15 @@ func (w *world) connect() *sql.DB {
 	return db
 }
 
-func driverName(dialect operations.Dialect) string {
-	if dialect == operations.DialectSQLite {
+func driverName(dialect database.Dialect) string {
+	if dialect == database.DialectSQLite {
 		return "sqlite"
 	}
 	return "pgx"
 }
 
 func (w *world) sql(text string) string {
-	if w.dialect == operations.DialectSQLite {
+	if w.dialect == database.DialectSQLite {
 		return text
 	}
 	return dbms.Numbered(text)
