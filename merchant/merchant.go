@@ -48,7 +48,7 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 	}
 	m.cfg, m.on, m.accounts, m.woken = cfg, on, make(map[string]*account), make(chan struct{}, 1)
 	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
-	m.events = sqlstore.New(driver, sqlstore.At(cfg.Location), sqlstore.WithLogger(cfg.Logger))
+	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
 		if err := m.add(a, driver); err != nil {
 			return err

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
 // receive creates the account's receiver.
-func (m *core) receive(a *account, events *sqlstore.Store) (err error) {
+func (m *core) receive(a *account, events *sqlstore.Store[sqldb.Tx]) (err error) {
 	cfg := webhook.Config{
 		Keys: a.Keys, Trust: a.Trust, SecretPath: a.SecretPath, Account: a.Name,
 		Store: events, Mode: webhook.Inbox, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,

@@ -2,69 +2,101 @@ package operations
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
-// ErrAccountConflict reports that the table has operations of an account with the
-// same name at another base URL, such as that of the sandbox. Nothing is sent.
-var ErrAccountConflict = errors.New("operations: the name of the account belongs to another base URL")
+// Migrate creates the outbox's tables if they are missing, unless Config.Location leaves
+// that to your own migrations, and registers the account of Config.Client. Call it for each
+// account; if the tables are there, it needs no right to create any.
+//
+// The error is [gateway.ErrAccountConflict] if the account's name is in use for another
+// base URL, and [database.ErrSchema] if the tables do not fit this program. Any other names
+// what is wrong with the database, such as a setting of SQLite that could lose a commit; see
+// [database.SQLite]. A version of modernc.org/sqlite before v1.41.0 is logged as a warning.
+func (o *Outbox[TX]) Migrate(ctx context.Context) error {
+	s := o.store
+	if err := s.db.Migrate(ctx, database.PartAccounts, database.PartOperations); err != nil {
+		return fmt.Errorf("operations: migrate: %w", err)
+	}
+	var digestKey string
+	err := s.db.Durable(ctx, func(tx sqldb.Tx) (err error) {
+		digestKey, err = s.db.Register(ctx, s.db.In(tx), s.account)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("operations: migrate: %w", err)
+	}
+	s.digestKey.Store(&digestKey)
+	return nil
+}
 
 // ready checks once what must be right before anything is sent: the settings of the
 // database, and the account.
-func (s *store[TX]) ready(ctx context.Context) error {
-	if err := s.check(ctx); err != nil {
-		return err
-	}
-	return s.open(ctx, s.driver.Conn())
-}
-
-// check checks the settings of the database once.
-func (s *store[TX]) check(ctx context.Context) error {
-	s.checking.Lock()
-	defer s.checking.Unlock()
-	if s.checked {
-		return nil
-	}
-	if err := s.try(ctx, func() error { return s.driver.Check(ctx) }); err != nil {
+func (s *store) ready(ctx context.Context) error {
+	if err := s.db.Check(ctx); err != nil {
 		return wrap(err)
 	}
-	s.checked = true
-	return nil
+	_, err := s.conn(ctx)
+	return err
 }
 
-// open checks once that the outbox's account is in the table of accounts, with
-// the base URL of its client, and reads its digest key.
-func (s *store[TX]) open(ctx context.Context, c Conn) error {
+// conn returns a session without a transaction, once the account is known.
+func (s *store) conn(ctx context.Context) (sqldb.Session, error) {
+	c := s.db.Conn()
 	if s.digestKey.Load() != nil {
-		return nil
+		return c, nil
 	}
-	var stored storedAccount
-	found, err := s.readAccount(ctx, c, &stored)
+	if err := s.db.Find(ctx); err != nil {
+		return c, wrap(err)
+	}
+	return c, s.know(ctx, c)
+}
+
+// secondConnection is how long a call in a user's transaction may wait for a connection
+// beside it. If all connections of a pool have transactions that wait for another one, it
+// must end.
+const secondConnection = 5 * time.Second
+
+// in returns a session in a transaction of a user, once the account is known. Where the
+// tables are is looked up on a connection of the pool: the transaction may have another
+// search path.
+func (s *store) in(ctx context.Context, tx sqldb.Tx) (sqldb.Session, error) {
+	c := s.db.In(tx)
+	if s.digestKey.Load() != nil {
+		return c, nil
+	}
+	finding, cancel := context.WithTimeout(ctx, secondConnection)
+	defer cancel()
+	if err := s.db.Find(finding); err != nil {
+		if ctx.Err() == nil && finding.Err() != nil {
+			err = fmt.Errorf("the first transaction of a process looks up the tables on another connection of the pool, and got none: "+
+				"call Outbox.Migrate or Outbox.Ready before it: %w", err)
+		}
+		return c, wrap(err)
+	}
+	return c, s.know(ctx, c)
+}
+
+// know checks that the outbox's account is in the table of accounts, with the base URL of
+// its client, and keeps its digest key.
+func (s *store) know(ctx context.Context, c sqldb.Session) error {
+	digestKey, found, err := s.db.Known(ctx, c, s.account)
 	switch {
 	case err == nil && !found, isMissing(err):
 		return fmt.Errorf("operations: the database has no account %s: run Outbox.Migrate with a client of this account first", s.account.Name)
-	case err == nil:
-		err = s.compare(stored.fingerprint)
-	}
-	if err != nil {
+	case err != nil:
 		return wrap(err)
 	}
-	s.digestKey.Store(&stored.digestKey)
+	s.digestKey.Store(&digestKey)
 	return nil
-}
-
-// storedAccount is a row of the table of accounts.
-type storedAccount struct{ fingerprint, digestKey string }
-
-func (s *store[TX]) readAccount(ctx context.Context, c Conn, stored *storedAccount) (found bool, err error) {
-	return s.first(ctx, c, `SELECT fingerprint, digest_key FROM {accounts} WHERE name = ?`, []any{s.account.Name},
-		into(&stored.fingerprint, &stored.digestKey))
 }
 
 // isMissing reports whether a table does not exist.
@@ -73,29 +105,6 @@ func isMissing(err error) bool {
 		return false
 	}
 	return dbms.State(err) == "42P01" || strings.Contains(err.Error(), "no such table")
-}
-
-// compare compares the fingerprint of the account with the stored one.
-func (s *store[TX]) compare(fingerprint string) error {
-	if fingerprint == s.account.Fingerprint {
-		return nil
-	}
-	return fmt.Errorf("%w: the operations of %s were stored with the fingerprint %s, and that of Config.Client is %s: "+
-		"give each account and environment its own name; if only the address of this account has changed, run UPDATE %s SET fingerprint = '%s' WHERE name = '%s'",
-		ErrAccountConflict, s.account.Name, fingerprint, s.account.Fingerprint, s.accounts, s.account.Fingerprint, s.account.Name)
-}
-
-// register adds the account to the table of accounts, and returns its digest key.
-func (s *store[TX]) register(ctx context.Context, c Conn) (digestKey string, err error) {
-	if _, err := s.exec(ctx, c, `INSERT INTO {accounts} (name, fingerprint, digest_key, created_at) VALUES (?, ?, ?, {now}) ON CONFLICT (name) DO NOTHING`,
-		s.account.Name, s.account.Fingerprint, rand.Text()); err != nil {
-		return "", err
-	}
-	var stored storedAccount
-	if _, err := s.readAccount(ctx, c, &stored); err != nil {
-		return "", err
-	}
-	return stored.digestKey, s.compare(stored.fingerprint)
 }
 
 // checkAccount requires the client's account to have a name.

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // Query selects operations of the outbox's account; zero values select all.
@@ -20,7 +23,8 @@ type Query struct {
 
 // List returns operations in the order in which they were inserted.
 func (o *Outbox[TX]) List(ctx context.Context, q Query) ([]*Entry, error) {
-	if err := o.store.open(ctx, o.store.driver.Conn()); err != nil {
+	c, err := o.store.conn(ctx)
+	if err != nil {
 		return nil, err
 	}
 	where, args := `account = ? AND id > ?`, []any{o.store.account.Name, q.After}
@@ -39,13 +43,15 @@ func (o *Outbox[TX]) List(ctx context.Context, q Query) ([]*Entry, error) {
 	if limit <= 0 {
 		limit = 100
 	}
-	return readAll(ctx, o.store, `SELECT {columns} FROM {t} WHERE `+where+` ORDER BY id LIMIT ?`, append(args, limit), func(row Scanner) (*Entry, error) {
-		r, err := scan(row)
-		if err != nil {
-			return nil, err
-		}
-		return &r.Entry, nil
-	})
+	list, err := sqldb.All(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE `+where+` ORDER BY id LIMIT ?`, append(args, limit),
+		func(row database.Scanner) (*Entry, error) {
+			r, err := scan(row)
+			if err != nil {
+				return nil, err
+			}
+			return &r.Entry, nil
+		})
+	return list, wrap(err)
 }
 
 // FindTx returns the operation with a kind ("transactions.refund") and a key, as your
@@ -54,11 +60,11 @@ func (o *Outbox[TX]) List(ctx context.Context, q Query) ([]*Entry, error) {
 // An operation is [Sent] before its request leaves: a transaction that begins after
 // a resource was read knows of every request whose effect the resource can show.
 func (o *Outbox[TX]) FindTx(ctx context.Context, tx TX, kind, key string) (*Entry, error) {
-	c := o.store.driver.In(tx)
-	if err := o.store.open(ctx, c); err != nil {
+	c, err := o.store.in(ctx, sqldb.Wrap(o.driver, tx))
+	if err != nil {
 		return nil, err
 	}
-	r, err := o.store.record(ctx, c, `SELECT {columns} FROM {t} WHERE account = ? AND kind = ? AND key = ?`, []any{o.store.account.Name, kind, key})
+	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE account = ? AND kind = ? AND key = ?`, []any{o.store.account.Name, kind, key})
 	switch {
 	case err != nil:
 		return nil, wrap(err)
@@ -71,20 +77,21 @@ func (o *Outbox[TX]) FindTx(ctx context.Context, tx TX, kind, key string) (*Entr
 // Counts returns how many operations of the account are in each state except
 // [Done]. Alert on [Ambiguous] and [Dead].
 func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
-	if err := o.store.open(ctx, o.store.driver.Conn()); err != nil {
+	c, err := o.store.conn(ctx)
+	if err != nil {
 		return nil, err
 	}
 	type count struct {
 		state string
 		n     int64
 	}
-	list, err := readAll(ctx, o.store, `SELECT state, COUNT(*) FROM {t} WHERE state <> 'done' AND account = ? GROUP BY state`, []any{o.store.account.Name},
-		func(row Scanner) (c count, err error) {
+	list, err := sqldb.All(ctx, c, `SELECT state, COUNT(*) FROM `+table+` WHERE state <> 'done' AND account = ? GROUP BY state`,
+		[]any{o.store.account.Name}, func(row database.Scanner) (c count, err error) {
 			err = row.Scan(&c.state, &c.n)
 			return c, err
 		})
 	if err != nil {
-		return nil, err
+		return nil, wrap(err)
 	}
 	counts := make(map[State]int64)
 	for _, c := range list {
@@ -98,13 +105,13 @@ func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
 // It returns [ErrState] if the operation was or may have been sent, if a
 // worker is about to send it, or if it is finished.
 func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
-	c := o.store.driver.In(tx)
-	if err := o.store.open(ctx, c); err != nil {
+	c, err := o.store.in(ctx, sqldb.Wrap(o.driver, tx))
+	if err != nil {
 		return err
 	}
 	// It does not wait for a worker that has the row: the worker's handler may wait for a
 	// lock of the caller's transaction.
-	r, err := o.store.record(ctx, c, `SELECT {columns} FROM {t} WHERE id = ? AND account = ? AND state = 'waiting' {skip}`, []any{id, o.store.account.Name})
+	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE id = ? AND account = ? AND state = 'waiting' {skip}`, []any{id, o.store.account.Name})
 	switch {
 	case err != nil:
 		return wrap(err)
@@ -115,13 +122,13 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.store.exec(ctx, c, `UPDATE {t} SET state = 'canceled', {erase}, updated_at = {now}, lease_until = NULL WHERE id = ?`, digest, progress, id)
+	_, err = c.Exec(ctx, `UPDATE `+table+` SET state = 'canceled', `+erasing+`, updated_at = {now}, lease_until = NULL WHERE id = ?`, digest, progress, id)
 	return wrap(err)
 }
 
-func (o *Outbox[TX]) wrongState(ctx context.Context, c Conn, id int64) error {
+func (o *core) wrongState(ctx context.Context, c sqldb.Session, id int64) error {
 	var state string
-	found, err := o.store.first(ctx, c, `SELECT state FROM {t} WHERE id = ? AND account = ?`, []any{id, o.store.account.Name}, into(&state))
+	found, err := c.First(ctx, `SELECT state FROM `+table+` WHERE id = ? AND account = ?`, []any{id, o.store.account.Name}, sqldb.Into(&state))
 	switch {
 	case err != nil:
 		return wrap(err)
@@ -192,7 +199,7 @@ func (o *Outbox[TX]) Resolve(ctx context.Context, id int64, d Resolution) error 
 	return o.reopen(ctx, r, state)
 }
 
-func (o *Outbox[TX]) resolveApplied(ctx context.Context, r *record, d Resolution) error {
+func (o *core) resolveApplied(ctx context.Context, r *record, d Resolution) error {
 	op, err := newOperation(r.Kind, r.params)
 	if err != nil {
 		return err
@@ -203,7 +210,7 @@ func (o *Outbox[TX]) resolveApplied(ctx context.Context, r *record, d Resolution
 	case r.Resource != "" && d.ResourceID != "" && !strings.EqualFold(d.ResourceID, id):
 		return fmt.Errorf("%w: the operation is about %s", ErrMismatch, r.Resource)
 	}
-	a := &attempt[TX]{Outbox: o, record: r}
+	a := &attempt{core: o, record: r}
 	s, err := a.session(ctx)
 	if err != nil {
 		return err
@@ -241,33 +248,28 @@ func (o *Outbox[TX]) Retry(ctx context.Context, id int64) error {
 }
 
 // find reads an operation in a state.
-func (o *Outbox[TX]) find(ctx context.Context, id int64, state State) (*record, error) {
-	c := o.store.driver.Conn()
-	if err := o.store.open(ctx, c); err != nil {
+func (o *core) find(ctx context.Context, id int64, state State) (*record, error) {
+	c, err := o.store.conn(ctx)
+	if err != nil {
 		return nil, err
 	}
-	var r *record
-	found, err := o.store.read(ctx, `SELECT {columns} FROM {t} WHERE id = ? AND account = ? AND state = ?`,
-		[]any{id, o.store.account.Name, string(state)}, func(row Scanner) (err error) {
-			r, err = scan(row)
-			return err
-		})
-	if err == nil && !found {
+	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE id = ? AND account = ? AND state = ?`, []any{id, o.store.account.Name, string(state)})
+	if err == nil && r == nil {
 		return nil, o.wrongState(ctx, c, id)
 	}
 	return r, wrap(err)
 }
 
-// reopen lets workers continue with an operation that [Outbox.find] has read, unless
+// reopen lets workers continue with an operation that find has read, unless
 // it was changed since.
-func (o *Outbox[TX]) reopen(ctx context.Context, r *record, state State) error {
+func (o *core) reopen(ctx context.Context, r *record, state State) error {
 	progress, err := r.p.encoded()
 	if err != nil {
 		return err
 	}
-	return wrap(o.store.durable(ctx, func(tx TX) error {
-		c := o.store.driver.In(tx)
-		n, err := o.store.exec(ctx, c, `UPDATE {t} SET state = ?, progress = {json}, refunded = ?, claims = claims + 1,
+	return wrap(o.store.db.Durable(ctx, func(tx sqldb.Tx) error {
+		c := o.store.db.In(tx)
+		n, err := c.Exec(ctx, `UPDATE `+table+` SET state = ?, progress = {json}, refunded = ?, claims = claims + 1,
 			due_at = {now}, lease_until = NULL, updated_at = {now} WHERE id = ? AND state = ? AND claims = ?`,
 			string(state), progress, r.refunded(), r.ID, string(r.State), r.claims)
 		switch {
@@ -276,7 +278,7 @@ func (o *Outbox[TX]) reopen(ctx context.Context, r *record, state State) error {
 		case n == 0:
 			return o.wrongState(ctx, c, r.ID)
 		}
-		return o.engine.Wake(ctx, tx, r.ID, r.Kind)
+		return o.wake(ctx, tx, r.ID, r.Kind)
 	}))
 }
 
@@ -286,15 +288,11 @@ func (o *Outbox[TX]) reopen(ctx context.Context, r *record, state State) error {
 // reference, but would apply a refund twice. Keep operations for as long as
 // your code may insert them again.
 func (o *Outbox[TX]) Purge(ctx context.Context, before time.Time) (int64, error) {
-	c := o.store.driver.Conn()
-	if err := o.store.open(ctx, c); err != nil {
+	c, err := o.store.conn(ctx)
+	if err != nil {
 		return 0, err
 	}
-	var n int64
-	err := o.store.try(ctx, func() (err error) {
-		n, err = o.store.exec(ctx, c, `DELETE FROM {t} WHERE account = ? AND state IN ('done', 'canceled') AND updated_at < ?`,
-			o.store.account.Name, before.UnixMilli())
-		return err
-	})
+	n, err := c.Exec(ctx, `DELETE FROM `+table+` WHERE account = ? AND state IN ('done', 'canceled') AND updated_at < ?`,
+		o.store.account.Name, before.UnixMilli())
 	return n, wrap(err)
 }

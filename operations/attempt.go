@@ -14,23 +14,24 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/doubt"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // attempt is the work on one operation that this worker has claimed. Its
 // methods return when to run next.
-type attempt[TX any] struct {
-	*Outbox[TX]
+type attempt struct {
+	*core
 
 	record *record
 	op     Operation
-	handle handler[TX]
+	handle handler
 }
 
 // reads is how many reads in a row must miss a change before it counts as not
 // applied.
 const reads = doubt.Reads
 
-func (a *attempt[TX]) run(ctx context.Context) (time.Duration, error) {
+func (a *attempt) run(ctx context.Context) (time.Duration, error) {
 	r := a.record
 	var err error
 	a.op, err = newOperation(r.Kind, r.params)
@@ -50,7 +51,7 @@ func (a *attempt[TX]) run(ctx context.Context) (time.Duration, error) {
 }
 
 // idle returns the state of the operation between attempts.
-func (a *attempt[TX]) idle() State {
+func (a *attempt) idle() State {
 	switch {
 	case a.record.p.Outcome != nil:
 		return Decided
@@ -62,7 +63,7 @@ func (a *attempt[TX]) idle() State {
 }
 
 // rest releases the operation until it is due again.
-func (a *attempt[TX]) rest(ctx context.Context, state State, wait time.Duration) (time.Duration, error) {
+func (a *attempt) rest(ctx context.Context, state State, wait time.Duration) (time.Duration, error) {
 	ctx, cancel := a.persist(ctx)
 	defer cancel()
 	if err := a.store.save(ctx, a.record, state, wait, 0); err != nil {
@@ -76,13 +77,13 @@ func (a *attempt[TX]) rest(ctx context.Context, state State, wait time.Duration)
 
 // persist returns a context for storing the result, which must happen even if
 // the worker is told to end.
-func (o *Outbox[TX]) persist(ctx context.Context) (context.Context, context.CancelFunc) {
+func (o *core) persist(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), o.config.HandlerTimeout)
 }
 
 // mayRepeat reports whether a request in doubt can be sent again without being
 // applied twice.
-func (a *attempt[TX]) mayRepeat() bool {
+func (a *attempt) mayRepeat() bool {
 	p := &a.record.p
 	switch {
 	case p.Rejection != nil, a.spent():
@@ -95,13 +96,13 @@ func (a *attempt[TX]) mayRepeat() bool {
 
 // spent reports whether the operation was sent as often as the configuration
 // allows.
-func (a *attempt[TX]) spent() bool {
+func (a *attempt) spent() bool {
 	p := &a.record.p
 	return p.Unproven >= a.config.MaxSends || p.Resends > a.config.MaxResends
 }
 
 // exhausted leaves an operation that was sent too often to a person.
-func (a *attempt[TX]) exhausted(ctx context.Context) (time.Duration, error) {
+func (a *attempt) exhausted(ctx context.Context) (time.Duration, error) {
 	p := &a.record.p
 	p.Ambiguity = fmt.Sprintf("it was sent %d times, and reads do not show that it was applied: find out why before it is sent again "+
 		"(Config.MaxSends is %d, Config.MaxResends is %d)", p.Sends, a.config.MaxSends, a.config.MaxResends)
@@ -114,7 +115,7 @@ func (a *attempt[TX]) exhausted(ctx context.Context) (time.Duration, error) {
 // sendKey returns the Idempotency-Key of the operation. It is derived from what
 // is sent and the account, so that an operation restored from a backup is sent
 // with the same key again, and no other account's operation has it.
-func (a *attempt[TX]) sendKey() string {
+func (a *attempt) sendKey() string {
 	r := a.record
 	parts := []string{r.Account, r.Kind, r.Key, string(r.params), fmt.Sprint(r.p.Before.Refund)}
 	sum := sha256.New()
@@ -124,7 +125,7 @@ func (a *attempt[TX]) sendKey() string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
-func (a *attempt[TX]) session(ctx context.Context) (*session, error) {
+func (a *attempt) session(ctx context.Context) (*session, error) {
 	r := a.record
 	s := &session{
 		client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince, sent: r.p.SentAt,
@@ -140,7 +141,7 @@ func (a *attempt[TX]) session(ctx context.Context) (*session, error) {
 
 // send sends the request, for the first time or again. The resource's current
 // state is committed first.
-func (a *attempt[TX]) send(ctx context.Context) (time.Duration, error) {
+func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	if a.spent() {
 		return a.exhausted(ctx)
@@ -190,7 +191,7 @@ func (a *attempt[TX]) send(ctx context.Context) (time.Duration, error) {
 }
 
 // mark commits that the request is about to be sent.
-func (a *attempt[TX]) mark(ctx context.Context) error {
+func (a *attempt) mark(ctx context.Context) error {
 	r, p := a.record, &a.record.p
 	p.Sends++
 	p.Unproven++
@@ -213,7 +214,7 @@ func (a *attempt[TX]) mark(ctx context.Context) error {
 
 // unread handles a failure to read the resource before the request: nothing
 // was sent.
-func (a *attempt[TX]) unread(ctx context.Context, err error) (time.Duration, error) {
+func (a *attempt) unread(ctx context.Context, err error) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	p.LastError = err.Error()
 	rejection := rejectionOf(err)
@@ -235,11 +236,11 @@ func (a *attempt[TX]) unread(ctx context.Context, err error) (time.Duration, err
 }
 
 // nextRead is the minimum interval between reads that count as independent.
-func (a *attempt[TX]) nextRead() time.Duration { return a.config.SettleAfter / 4 }
+func (a *attempt) nextRead() time.Duration { return a.config.SettleAfter / 4 }
 
 // sent handles the response to a request. doubted reports that an earlier
 // request may have been applied.
-func (a *attempt[TX]) sent(ctx context.Context, value any, err error, doubted bool) (time.Duration, error) {
+func (a *attempt) sent(ctx context.Context, value any, err error, doubted bool) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	if err == nil {
 		return a.succeed(ctx, value)
@@ -279,7 +280,7 @@ func notSent(err error) bool {
 }
 
 // unknown handles a request that may have been applied.
-func (a *attempt[TX]) unknown(ctx context.Context, err error, doubted bool) (time.Duration, error) {
+func (a *attempt) unknown(ctx context.Context, err error, doubted bool) (time.Duration, error) {
 	p := &a.record.p
 	a.observe(ctx, EventUnknown, err)
 	p.Misses = 0
@@ -311,7 +312,7 @@ func retryAfter(err error) time.Duration {
 
 // retry schedules the next attempt: after the delay that the gateway asks for,
 // or with backoff.
-func (a *attempt[TX]) retry(ctx context.Context, state State, err error) (time.Duration, error) {
+func (a *attempt) retry(ctx context.Context, state State, err error) (time.Duration, error) {
 	p := &a.record.p
 	a.observe(ctx, EventRetry, err)
 	wait := a.config.MaxBackoff
@@ -324,7 +325,7 @@ func (a *attempt[TX]) retry(ctx context.Context, state State, err error) (time.D
 }
 
 // look reads the resource to find out whether a request was applied.
-func (a *attempt[TX]) look(ctx context.Context) (time.Duration, error) {
+func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	if early := p.SentAt.Add(a.config.SettleAfter).Sub(r.clock()); early > 0 && !p.Answered {
 		return a.rest(ctx, Sent, early)
@@ -352,7 +353,7 @@ func (a *attempt[TX]) look(ctx context.Context) (time.Duration, error) {
 }
 
 // conclude acts on what a read shows.
-func (a *attempt[TX]) conclude(ctx context.Context, found verdict) (time.Duration, error) {
+func (a *attempt) conclude(ctx context.Context, found verdict) (time.Duration, error) {
 	r, p := a.record, &a.record.p
 	definite := p.Answered && p.Doubts == 0
 	switch {
@@ -381,7 +382,7 @@ func (a *attempt[TX]) conclude(ctx context.Context, found verdict) (time.Duratio
 }
 
 // searchOn leaves the rest of a long list to the next attempt.
-func (a *attempt[TX]) searchOn(ctx context.Context, s *search) (time.Duration, error) {
+func (a *attempt) searchOn(ctx context.Context, s *search) (time.Duration, error) {
 	p := &a.record.p
 	p.Search, p.Failures, p.LastError = s, 0, s.String()+", and the search goes on"
 	p.note(a.record.clock(), p.LastError)
@@ -390,7 +391,7 @@ func (a *attempt[TX]) searchOn(ctx context.Context, s *search) (time.Duration, e
 }
 
 // succeed ends an operation that was applied.
-func (a *attempt[TX]) succeed(ctx context.Context, value any) (time.Duration, error) {
+func (a *attempt) succeed(ctx context.Context, value any) (time.Duration, error) {
 	p := &a.record.p
 	encoded, err := encodeResult(value)
 	if err != nil {
@@ -404,18 +405,18 @@ func (a *attempt[TX]) succeed(ctx context.Context, value any) (time.Duration, er
 }
 
 // reject ends an operation that was not applied and never will be.
-func (a *attempt[TX]) reject(ctx context.Context, r *RejectedError) (time.Duration, error) {
+func (a *attempt) reject(ctx context.Context, r *RejectedError) (time.Duration, error) {
 	a.record.p.Outcome = &outcome{Rejection: r}
 	return a.deliver(ctx)
 }
 
 // deliver runs the handler in the transaction that marks the operation as done.
-func (a *attempt[TX]) deliver(ctx context.Context) (time.Duration, error) {
+func (a *attempt) deliver(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := a.persist(ctx)
 	defer cancel()
 	r, p := a.record, &a.record.p
 	p.LastError = ""
-	err := a.store.done(ctx, r, func(tx TX) error { return a.safely(ctx, tx, p.Outcome) })
+	err := a.store.done(ctx, r, func(tx sqldb.Tx) error { return a.safely(ctx, tx, p.Outcome) })
 	switch {
 	case err == nil && p.Outcome.Rejection != nil:
 		a.observe(ctx, EventRejected, p.Outcome.Rejection)
@@ -440,7 +441,7 @@ func (a *attempt[TX]) deliver(ctx context.Context) (time.Duration, error) {
 }
 
 // safely runs the handler and returns a panic as an error.
-func (a *attempt[TX]) safely(ctx context.Context, tx TX, out *outcome) (err error) {
+func (a *attempt) safely(ctx context.Context, tx sqldb.Tx, out *outcome) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.config.Logger.LogAttrs(ctx, slog.LevelError, "gateway: a handler of an operation panicked",

@@ -9,7 +9,7 @@
 // Create an [Outbox] for your database and register a handler for each kind of
 // operation:
 //
-//	outbox, err := operations.New(operations.SQLite(db), operations.Config{Client: client})
+//	outbox, err := operations.New(database.SQLite(db), operations.Config{Client: client})
 //	if err != nil {
 //		return err
 //	}
@@ -28,7 +28,7 @@
 //
 //	_, err = outbox.InsertTx(ctx, tx, operations.Refund{Key: "return-17", TransactionID: id, Amount: 500})
 //
-// [Postgres] is for PostgreSQL with [database/sql]. For pgx and River, use package
+// Package database has drivers for SQLite and PostgreSQL. For pgx and River, use package
 // github.com/gateway-go/gateway/contrib/river/operations, which runs this outbox.
 //
 // # How an outcome becomes known

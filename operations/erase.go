@@ -24,12 +24,12 @@ import (
 
 // erasing are the assignments that erase an operation. Their parameters are what
 // [store.remains] returns.
-func erasing(json string) string { return `params = 'null', digest = ?, progress = ` + json }
+const erasing = `params = 'null', digest = ?, progress = {json}`
 
 // remains returns what stays of an operation's params and progress. The gateway may
 // have repeated in an error what it was sent: the client masks documents and the like
 // there, but not names, which explain the error.
-func (s *store[TX]) remains(r *record) (digest, progress string, err error) {
+func (s *store) remains(r *record) (digest, progress string, err error) {
 	if digest, err = s.digest(r.params); err != nil {
 		return "", "", err
 	}
@@ -41,7 +41,7 @@ func (s *store[TX]) remains(r *record) (digest, progress string, err error) {
 
 // digest returns the digest of an operation's params. It does not depend on the order
 // of members, which jsonb does not keep.
-func (s *store[TX]) digest(params []byte) (string, error) {
+func (s *store) digest(params []byte) (string, error) {
 	canonical := jsontext.Value(params).Clone()
 	if err := canonical.Canonicalize(); err != nil {
 		return "", fmt.Errorf("operations: the stored operation is not JSON: %w", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/gateway-go/gateway"
 )
 
-func storeWithKey(key string) *store[int] {
-	s := newStore(&emptyDatabase{}, "", gateway.Account{Name: "shop"}, nil)
+func storeWithKey(key string) *store {
+	s := &store{account: gateway.Account{Name: "shop"}}
 	s.digestKey.Store(&key)
 	return s
 }

@@ -39,7 +39,7 @@ type Observation struct {
 	Err      error         // why; nil if nothing failed
 }
 
-func (a *attempt[TX]) observe(ctx context.Context, event Event, err error) {
+func (a *attempt) observe(ctx context.Context, event Event, err error) {
 	r := a.record
 	err = shown(err)
 	if a.config.Observe != nil {

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"runtime/debug"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // Config configures an [Outbox]. Client is required.
@@ -21,9 +22,9 @@ type Config struct {
 	// when the credential is rotated.
 	Client *gateway.Client
 
-	// Schema is the schema of the outbox's tables in PostgreSQL; "" means the search
-	// path.
-	Schema string
+	// Location says where the outbox's tables are, and who creates them. The zero Location
+	// is right for most programs.
+	Location database.Location
 
 	// SendTimeout is how long one request to the gateway may take; 30 s if it
 	// is 0.
@@ -88,24 +89,57 @@ type Config struct {
 // Outbox stores the operations of one account and sends them. TX is the type of your
 // transactions. It is safe for concurrent use once its handlers are registered.
 type Outbox[TX any] struct {
-	config   Config
-	client   *gateway.Client // as the operations use it
-	store    *store[TX]
-	engine   Engine[TX]
-	handlers map[string]handler[TX]
+	*core
+
+	driver database.Driver[TX]
 }
 
-var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// core is what does not depend on the type of the transactions.
+type core struct {
+	config   Config
+	client   *gateway.Client // as the operations use it
+	store    *store
+	handlers map[string]handler
+
+	// wake is called in the transaction that makes an operation due.
+	wake func(ctx context.Context, tx sqldb.Tx, id int64, kind string) error
+	// woken has an element if an operation became due in this process. It is nil if an
+	// engine works on the operations.
+	woken chan struct{}
+}
 
 // New returns an outbox whose operations [Outbox.Run] works on. A process that only
 // inserts operations does not call Run.
-func New[TX any](driver Driver[TX], config Config) (*Outbox[TX], error) {
-	return NewWithEngine(driver, newPolling[TX](), config)
+func New[TX any](driver database.Driver[TX], config Config) (*Outbox[TX], error) {
+	o, err := newOutbox(driver, config)
+	if err != nil {
+		return nil, err
+	}
+	o.woken = make(chan struct{}, 1)
+	o.wake = func(context.Context, sqldb.Tx, int64, string) error {
+		signal(o.woken)
+		return nil
+	}
+	return o, nil
 }
 
 // NewWithEngine returns an outbox whose operations an engine works on, instead of
 // [Outbox.Run].
-func NewWithEngine[TX any](driver Driver[TX], engine Engine[TX], config Config) (*Outbox[TX], error) {
+func NewWithEngine[TX any](driver database.Driver[TX], engine Engine[TX], config Config) (*Outbox[TX], error) {
+	if engine == nil {
+		return nil, errors.New("operations: the engine is nil")
+	}
+	o, err := newOutbox(driver, config)
+	if err != nil {
+		return nil, err
+	}
+	o.wake = func(ctx context.Context, tx sqldb.Tx, id int64, kind string) error {
+		return engine.Wake(ctx, sqldb.User[TX](tx), id, kind)
+	}
+	return o, nil
+}
+
+func newOutbox[TX any](driver database.Driver[TX], config Config) (*Outbox[TX], error) {
 	config.SendTimeout = cmp.Or(config.SendTimeout, 30*time.Second)
 	config.SettleAfter = cmp.Or(config.SettleAfter, max(2*time.Minute, 2*config.SendTimeout))
 	config.MaxBackoff = cmp.Or(config.MaxBackoff, 5*time.Minute)
@@ -119,11 +153,8 @@ func NewWithEngine[TX any](driver Driver[TX], engine Engine[TX], config Config) 
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	switch {
-	case driver == nil:
-		return nil, errors.New("operations: the driver is nil: use operations.SQLite(db) or operations.Postgres(db)")
-	case engine == nil:
-		return nil, errors.New("operations: the engine is nil")
+	if driver == nil {
+		return nil, errors.New("operations: the driver is nil: use database.SQLite(db) or database.Postgres(db)")
 	}
 	if err := config.check(driver.Dialect()); err != nil {
 		return nil, err
@@ -135,22 +166,20 @@ func NewWithEngine[TX any](driver Driver[TX], engine Engine[TX], config Config) 
 			return nil, err
 		}
 	}
-	return &Outbox[TX]{
-		config: config, client: client, engine: engine, store: newStore(driver, config.Schema, client.Account(), config.Logger),
-		handlers: make(map[string]handler[TX]),
-	}, nil
+	store := &store{db: sqldb.New(sqldb.Untyped(driver), config.Location, config.Logger), account: client.Account()}
+	return &Outbox[TX]{core: &core{config: config, client: client, store: store, handlers: make(map[string]handler)}, driver: driver}, nil
 }
 
-func (c *Config) check(dialect Dialect) error {
+func (c *Config) check(dialect database.Dialect) error {
 	switch {
-	case dialect != DialectPostgres && dialect != DialectSQLite:
+	case dialect != database.DialectPostgres && dialect != database.DialectSQLite:
 		return errors.New("operations: the driver has an unknown Dialect")
 	case c.Client == nil:
 		return errors.New("operations: Config.Client is required")
-	case c.Schema != "" && !schemaName.MatchString(c.Schema):
-		return errors.New("operations: Config.Schema must consist of letters, digits and underscores")
-	case c.Schema != "" && dialect == DialectSQLite:
-		return errors.New("operations: Config.Schema is only for PostgreSQL")
+	case c.Location.InSchema != "" && dialect == database.DialectSQLite:
+		return errors.New("operations: Config.Location.InSchema is only for PostgreSQL")
+	case c.Location.Schema > database.Expect:
+		return errors.New("operations: Config.Location.Schema must be database.Create or database.Expect")
 	case c.SettleAfter < 2*c.SendTimeout:
 		return fmt.Errorf("operations: Config.SettleAfter is %s: it must be at least twice SendTimeout (%s), "+
 			"or a request could be applied after it was found missing", c.SettleAfter, c.SendTimeout)
@@ -177,8 +206,14 @@ func (c *Config) check(dialect Dialect) error {
 	return checkAccount(c.Client)
 }
 
-// Table returns the quoted name of the table of operations.
-func (o *Outbox[TX]) Table() string { return o.store.table }
+// Table returns the quoted name of the table of operations with its schema, which it looks
+// up in the database once. An [Engine] may need it.
+func (o *Outbox[TX]) Table(ctx context.Context) (string, error) {
+	if err := o.store.db.Find(ctx); err != nil {
+		return "", wrap(err)
+	}
+	return o.store.db.Qualified("gateway_operations"), nil
+}
 
 // Account returns the account whose operations the outbox has.
 func (o *Outbox[TX]) Account() gateway.Account { return o.store.account }
@@ -199,14 +234,16 @@ func (o *Outbox[TX]) InsertTx(ctx context.Context, tx TX, op Operation) (*Entry,
 	if err != nil {
 		return nil, err
 	}
-	if err := o.store.open(ctx, o.store.driver.In(tx)); err != nil {
+	in := sqldb.Wrap(o.driver, tx)
+	c, err := o.store.in(ctx, in)
+	if err != nil {
 		return nil, err
 	}
-	r, err := o.store.insert(ctx, tx, op.identity(), params)
+	r, err := o.store.insert(ctx, c, op.identity(), params)
 	if err != nil || r.Existing {
 		return r, err
 	}
-	return r, wrap(o.engine.Wake(ctx, tx, r.ID, r.Kind))
+	return r, wrap(o.wake(ctx, in, r.ID, r.Kind))
 }
 
 // Work works on an operation if it is due, and returns when to call Work again: next
@@ -215,15 +252,15 @@ func (o *Outbox[TX]) InsertTx(ctx context.Context, tx TX, op Operation) (*Entry,
 //
 // An error says that the database failed, or that Config.Observe panicked. Its
 // text has no personal data. The operation stays stored, and is due again after its
-// lease at the latest. The error is [ErrAccountConflict] if this process must not send
-// the account's operations.
+// lease at the latest. The error is [gateway.ErrAccountConflict] if this process must
+// not send the account's operations.
 func (o *Outbox[TX]) Work(ctx context.Context, id int64) (next time.Duration, err error) {
 	next, _, err = o.work(ctx, id)
 	return next, err
 }
 
 // work is Work. It also reports whether this worker claimed the operation.
-func (o *Outbox[TX]) work(ctx context.Context, id int64) (next time.Duration, claimed bool, err error) {
+func (o *core) work(ctx context.Context, id int64) (next time.Duration, claimed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.lease())
 	defer cancel()
 	defer func() {
@@ -245,7 +282,7 @@ func (o *Outbox[TX]) work(ctx context.Context, id int64) (next time.Duration, cl
 		next, err = o.store.until(ctx, id)
 		return next, false, err
 	}
-	a := &attempt[TX]{Outbox: o, record: r}
+	a := &attempt{core: o, record: r}
 	next, err = a.run(ctx)
 	if errors.Is(err, errLost) {
 		next, err = o.store.until(ctx, id)
@@ -255,4 +292,4 @@ func (o *Outbox[TX]) work(ctx context.Context, id int64) (next time.Duration, cl
 
 // lease is how long a worker owns an operation: enough for two reads and the
 // request, or for the request and the handler.
-func (o *Outbox[TX]) lease() time.Duration { return 3*o.config.SendTimeout + o.config.HandlerTimeout }
+func (o *core) lease() time.Duration { return 3*o.config.SendTimeout + o.config.HandlerTimeout }

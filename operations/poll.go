@@ -7,23 +7,10 @@ import (
 	mathrand "math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
-
-// polling is the engine of [Outbox.Run].
-type polling[TX any] struct {
-	woken chan struct{} // has an element if an operation became due in this process
-}
-
-func newPolling[TX any]() *polling[TX] { return &polling[TX]{woken: make(chan struct{}, 1)} }
-
-// Migrate implements [Engine].
-func (*polling[TX]) Migrate(context.Context, TX) error { return nil }
-
-// Wake implements [Engine].
-func (p *polling[TX]) Wake(context.Context, TX, int64, string) error {
-	signal(p.woken)
-	return nil
-}
 
 func signal(c chan struct{}) {
 	select {
@@ -40,11 +27,10 @@ func signal(c chan struct{}) {
 // When ctx ends, Run starts no other operation, and waits for those that it works
 // on, for at most SendTimeout and HandlerTimeout; then it returns nil. It returns an error
 // at once if the database is not set up: a setting that could lose a commit, no
-// account (see [Outbox.Migrate]), or [ErrAccountConflict]. Later failures of the
-// database are logged, and the work is repeated.
+// account (see [Outbox.Migrate]), or [gateway.ErrAccountConflict]. Later failures of
+// the database are logged, and the work is repeated.
 func (o *Outbox[TX]) Run(ctx context.Context) error {
-	p, ok := o.engine.(*polling[TX])
-	if !ok {
+	if o.woken == nil {
 		return errors.New("operations: an engine works on the operations of this outbox: Run is for an outbox of New")
 	}
 	if err := o.store.ready(ctx); err != nil {
@@ -52,16 +38,16 @@ func (o *Outbox[TX]) Run(ctx context.Context) error {
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &runner[TX]{Outbox: o, running: make(map[int64]bool), finished: make(chan struct{}, 1)}
-	r.loop(ctx, work, p.woken)
+	r := &runner{core: o.core, running: make(map[int64]bool), finished: make(chan struct{}, 1)}
+	r.loop(ctx, work, o.woken)
 	defer time.AfterFunc(o.config.SendTimeout, cancel).Stop()
 	r.workers.Wait()
 	return nil
 }
 
 // runner is one call of [Outbox.Run].
-type runner[TX any] struct {
-	*Outbox[TX]
+type runner struct {
+	*core
 
 	workers  sync.WaitGroup
 	finished chan struct{} // has an element if a call of Work has ended
@@ -80,7 +66,7 @@ type runner[TX any] struct {
 const firstLook = 5 * time.Millisecond
 
 // loop works until ctx ends; work is the context of the calls of Work.
-func (r *runner[TX]) loop(ctx, work context.Context, woken <-chan struct{}) {
+func (r *runner) loop(ctx, work context.Context, woken <-chan struct{}) {
 	interval := r.config.PollInterval
 	soon := interval
 	for ctx.Err() == nil {
@@ -108,7 +94,7 @@ func (r *runner[TX]) loop(ctx, work context.Context, woken <-chan struct{}) {
 
 // lookIn makes the next look happen in d or earlier, or in an interval if the
 // database fails.
-func (r *runner[TX]) lookIn(d time.Duration) {
+func (r *runner) lookIn(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at := time.Now().Add(d); at.Before(r.look) && !r.failed {
@@ -118,7 +104,7 @@ func (r *runner[TX]) lookIn(d time.Duration) {
 
 // find looks for due operations. The next look is when the next operation is due, or
 // after the pause.
-func (r *runner[TX]) find(ctx context.Context, pause time.Duration) {
+func (r *runner) find(ctx context.Context, pause time.Duration) {
 	now := time.Now()
 	// More than there are workers, in random order: other processes look too.
 	due, err := r.store.due(ctx, 4*r.config.Workers, pause)
@@ -145,7 +131,7 @@ func (r *runner[TX]) find(ctx context.Context, pause time.Duration) {
 
 // start works on operations that were found. It returns whether there are workers
 // without work.
-func (r *runner[TX]) start(ctx context.Context) (idle bool) {
+func (r *runner) start(ctx context.Context) (idle bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.found) > 0 && len(r.running) < r.config.Workers {
@@ -156,7 +142,7 @@ func (r *runner[TX]) start(ctx context.Context) (idle bool) {
 		}
 		r.running[id] = true
 		r.workers.Go(func() {
-			_, err := r.Work(ctx, id)
+			_, _, err := r.work(ctx, id)
 			if err != nil {
 				r.fail(ctx, id, err)
 			}
@@ -170,7 +156,7 @@ func (r *runner[TX]) start(ctx context.Context) (idle bool) {
 	return len(r.running) < r.config.Workers
 }
 
-func (r *runner[TX]) fail(ctx context.Context, id int64, err error) {
+func (r *runner) fail(ctx context.Context, id int64, err error) {
 	r.config.Logger.LogAttrs(ctx, slog.LevelError, "gateway: operations could not be worked on, and will be later",
 		slog.String("account", r.store.account.Name), slog.Int64("id", id), slog.String("error", shown(err).Error()))
 }
@@ -182,13 +168,14 @@ type dueOperation struct {
 }
 
 // due returns operations that are due within a time, the first ones first.
-func (s *store[TX]) due(ctx context.Context, limit int, within time.Duration) ([]dueOperation, error) {
-	return readAll(ctx, s, `SELECT id, due_at - {now} FROM {t} AS o WHERE account = ? AND {open} AND due_at <= {now} + ?
-		AND (lease_until IS NULL OR lease_until < {now}) AND NOT EXISTS (SELECT 1 {rivals}) ORDER BY due_at LIMIT ?`,
-		[]any{s.account.Name, ms(within), limit}, func(row Scanner) (d dueOperation, err error) {
+func (s *store) due(ctx context.Context, limit int, within time.Duration) ([]dueOperation, error) {
+	list, err := sqldb.All(ctx, s.db.Conn(), `SELECT id, due_at - {now} FROM `+table+` AS o WHERE account = ? AND `+open+` AND due_at <= {now} + ?
+		AND (lease_until IS NULL OR lease_until < {now}) AND NOT EXISTS (SELECT 1 `+rivals+`) ORDER BY due_at LIMIT ?`,
+		[]any{s.account.Name, ms(within), limit}, func(row database.Scanner) (d dueOperation, err error) {
 			var wait int64
 			err = row.Scan(&d.id, &wait)
 			d.wait = fromMS(wait)
 			return d, err
 		})
+	return list, wrap(err)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // emptyDatabase is a database with one account and no operations.
@@ -26,19 +28,19 @@ type emptyDatabase struct {
 	failing bool
 }
 
-func (*emptyDatabase) Dialect() Dialect            { return DialectSQLite }
+func (*emptyDatabase) Dialect() database.Dialect   { return database.DialectSQLite }
 func (*emptyDatabase) Check(context.Context) error { return nil }
 func (*emptyDatabase) Begin(context.Context, sql.IsolationLevel) (int, error) {
 	return 0, errors.New("there is nothing to write")
 }
 func (*emptyDatabase) Commit(context.Context, int) error   { return nil }
 func (*emptyDatabase) Rollback(context.Context, int) error { return nil }
-func (d *emptyDatabase) In(int) Conn                       { return d }
-func (d *emptyDatabase) Conn() Conn                        { return d }
+func (d *emptyDatabase) In(int) database.Conn              { return d }
+func (d *emptyDatabase) Conn() database.Conn               { return d }
 
 func (*emptyDatabase) Exec(context.Context, string, ...any) (int64, error) { return 0, nil }
 
-func (d *emptyDatabase) Query(_ context.Context, query string, _ []any, row func(Scanner) error) error {
+func (d *emptyDatabase) Query(_ context.Context, query string, _ []any, row func(database.Scanner) error) error {
 	if strings.Contains(query, "fingerprint") {
 		return row(fingerprint(d.account.Fingerprint))
 	}
@@ -64,7 +66,7 @@ func idle(t *testing.T, during func(d *emptyDatabase, o *Outbox[int])) *emptyDat
 	client, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_x"), gateway.WithAccount("shop"))
 	require.NoError(t, err)
 	d := &emptyDatabase{account: client.Account()}
-	o, err := New(d, Config{Client: client, Logger: slog.New(slog.DiscardHandler)})
+	o, err := New[int](d, Config{Client: client, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -93,7 +95,7 @@ func TestAnInsertedOperationIsLookedForSoon(t *testing.T) {
 		d := idle(t, func(d *emptyDatabase, o *Outbox[int]) {
 			time.Sleep(500 * time.Millisecond)
 			d.looks, began = nil, time.Now()
-			require.NoError(t, o.engine.Wake(t.Context(), 0, 1, "transactions.refund"))
+			require.NoError(t, o.wake(t.Context(), sqldb.Tx{}, 1, "transactions.refund"))
 			time.Sleep(10 * time.Second)
 		})
 		var after []time.Duration
@@ -122,7 +124,7 @@ func TestLooksAreNeitherPutOffNorHurried(t *testing.T) {
 					d.failing = failing
 					d.mu.Unlock()
 					for range 10_000 {
-						require.NoError(t, o.engine.Wake(t.Context(), 0, 1, "transactions.refund"))
+						require.NoError(t, o.wake(t.Context(), sqldb.Tx{}, 1, "transactions.refund"))
 						time.Sleep(time.Millisecond)
 					}
 				})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/doubt"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // Result is the outcome of an operation, for its handler.
@@ -37,8 +38,8 @@ type Result[O Operation, R any] struct {
 // an earlier one.
 func OnResult[O Returning[R], R, TX any](o *Outbox[TX], handle func(ctx context.Context, tx TX, r Result[O, R]) error) {
 	var op O
-	o.handlers[op.identity().kind] = func(ctx context.Context, tx TX, entry *Entry, params Operation, out *outcome) error {
-		r := Result[O, R]{Entry: entry}
+	o.handlers[op.identity().kind] = func(ctx context.Context, in sqldb.Tx, entry *Entry, params Operation, out *outcome) error {
+		tx, r := sqldb.User[TX](in), Result[O, R]{Entry: entry}
 		r.Operation, _ = params.(O) // the kind determines the type
 		if out.Rejection != nil {
 			r.Err = out.Rejection
@@ -66,7 +67,7 @@ func encodeResult(value any) (jsontext.Value, error) {
 	return encoded, nil
 }
 
-type handler[TX any] func(ctx context.Context, tx TX, entry *Entry, op Operation, out *outcome) error
+type handler func(ctx context.Context, tx sqldb.Tx, entry *Entry, op Operation, out *outcome) error
 
 // outcome is the outcome of an operation.
 type outcome struct {

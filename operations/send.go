@@ -34,17 +34,14 @@ func (o *Outbox[TX]) Send(ctx context.Context, id int64) (*Entry, error) {
 }
 
 // entry reads an operation, and whether a worker has it.
-func (o *Outbox[TX]) entry(ctx context.Context, id int64) (e *Entry, leased bool, err error) {
-	found, err := o.store.read(ctx, `SELECT {columns}, COALESCE(lease_until, 0) > {now} FROM {t} WHERE id = ? AND account = ?`,
-		[]any{id, o.store.account.Name}, func(row Scanner) error {
-			r, err := scan(row, &leased)
-			if err == nil {
-				e = &r.Entry
-			}
-			return err
-		})
-	if err == nil && !found {
-		err = fmt.Errorf("%w: %d", ErrNotFound, id)
+func (o *core) entry(ctx context.Context, id int64) (e *Entry, leased bool, err error) {
+	r, err := one(ctx, o.store.db.Conn(), `SELECT `+columns+`, COALESCE(lease_until, 0) > {now} FROM `+table+` WHERE id = ? AND account = ?`,
+		[]any{id, o.store.account.Name}, &leased)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case r == nil:
+		return nil, false, fmt.Errorf("%w: %d", ErrNotFound, id)
 	}
-	return e, leased, err
+	return &r.Entry, leased, nil
 }

@@ -39,7 +39,7 @@ func serve(mux *http.ServeMux, keys []webhook.SigningKey, store webhook.Store, b
 }
 
 func send(telemetry *otelgateway.Telemetry, db *sql.DB, client *gateway.Client) (*operations.Outbox[*sql.Tx], error) {
-	outbox, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Observe: telemetry.OutboxObserver()})
+	outbox, err := operations.New(database.Postgres(db), operations.Config{Client: client, Observe: telemetry.OutboxObserver()})
 	if err != nil {
 		return nil, err
 	}

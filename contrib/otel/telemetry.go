@@ -6,7 +6,7 @@
 //	telemetry, err := otelgateway.New(otelgateway.Config{})
 //	client, err := gateway.New(baseURL, credential, gateway.WithObserver(telemetry.Observer()))
 //	rx, err := webhook.New(telemetry.Instrument(webhook.Config{Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox}))
-//	outbox, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Observe: telemetry.OutboxObserver()})
+//	outbox, err := operations.New(database.Postgres(db), operations.Config{Client: client, Observe: telemetry.OutboxObserver()})
 //
 // Names and attributes follow version 1.43.0 of the semantic conventions where
 // it defines one; the README lists them all. No attribute holds a key, a

@@ -2,10 +2,14 @@ module github.com/gateway-go/gateway/contrib/river
 
 go 1.26.0
 
-replace github.com/gateway-go/gateway => ../../
+replace (
+	github.com/gateway-go/gateway => ../../
+	github.com/gateway-go/gateway/contrib/pgx => ../pgx
+)
 
 require (
 	github.com/gateway-go/gateway v0.0.0-00010101000000-000000000000
+	github.com/gateway-go/gateway/contrib/pgx v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/riverqueue/river v0.51.1
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.1

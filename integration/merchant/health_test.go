@@ -99,11 +99,12 @@ func TestASchemaOfAnotherReleaseIsNotReady(t *testing.T) {
 		"a record's table":      {`ALTER TABLE gateway_notes RENAME TO former`, "gateway_notes"},
 		"an operation's column": {`ALTER TABLE gateway_operations RENAME COLUMN digest TO former`, "digest"},
 		"an operation's table":  {`ALTER TABLE gateway_operations RENAME TO former`, "gateway_operations"},
-		"the account":           {`DELETE FROM gateway_operations_accounts`, "no account shop"},
-		"another environment":   {`UPDATE gateway_operations_accounts SET fingerprint = 'other'`, "fingerprint"},
+		"the account":           {`DELETE FROM gateway_accounts`, "no account shop"},
+		"another environment":   {`UPDATE gateway_accounts SET fingerprint = 'other'`, "fingerprint"},
 		"the table of events":   {`ALTER TABLE gateway_webhook_events RENAME TO former`, "gateway_webhook_events"},
-		"an older release":      {`UPDATE gateway_webhook_events SET position = 0 WHERE key = '' AND account = ''`, "version 0"},
-		"a later release":       {`UPDATE gateway_webhook_events SET position = 999 WHERE key = '' AND account = ''`, ""},
+		"an older release":      {`DELETE FROM gateway_schema WHERE part = 'merchant'`, "0004_merchant"},
+		"a later release":       {`INSERT INTO gateway_schema (part, version, oldest, applied_at) VALUES ('merchant', 999, 4, 0)`, ""},
+		"one that came alone":   {`INSERT INTO gateway_schema (part, version, oldest, applied_at) VALUES ('merchant', 999, 5, 0)`, "a later release"},
 		"a later release adds":  {`ALTER TABLE gateway_payouts ADD COLUMN later text`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

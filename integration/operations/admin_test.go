@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -84,7 +85,7 @@ func (w *world) insertRejected(op operations.Operation) (rejected error) {
 func TestAProcessWithoutAHandlerSendsNothing(t *testing.T) {
 	t.Parallel()
 	w := open(t, onSQLite, nil)
-	bare, err := w.database.outbox(w.config)
+	bare, err := w.connected.outbox(w.config)
 	require.NoError(t, err)
 	stop := w.start(bare)
 	w.add(operations.CreateTransaction(order("order-1", 500)))
@@ -129,17 +130,17 @@ func TestConfigIsChecked(t *testing.T) {
 	require.NoError(t, err)
 	for message, config := range map[string]operations.Config{
 		"Client is required":               {},
-		"must consist of letters":          {Client: client, Schema: "a; DROP TABLE orders"},
+		"database.Create or":               {Client: client, Location: database.Location{Schema: 2}},
 		"KeyLifetime must not be negative": {Client: client, KeyLifetime: -1},
 		"Workers must not be negative":     {Client: client, Workers: -1},
 		`gateway.WithAccount("shop")`:      {Client: nameless},
 		"at least twice SendTimeout":       {Client: client, SendTimeout: time.Minute, SettleAfter: time.Minute},
 	} {
-		_, err := operations.New(operations.Postgres(nil), config)
+		_, err := operations.New(database.Postgres(nil), config)
 		require.ErrorContains(t, err, message)
 	}
-	_, err = operations.New(operations.SQLite(nil), operations.Config{Client: client, Schema: "shop"})
-	require.ErrorContains(t, err, "Schema is only for PostgreSQL")
+	_, err = operations.New(database.SQLite(nil), operations.Config{Client: client, Location: database.Location{InSchema: "shop"}})
+	require.ErrorContains(t, err, "Config.Location.InSchema is only for PostgreSQL")
 	_, err = operations.New[*sql.Tx](nil, operations.Config{Client: client})
 	require.ErrorContains(t, err, "the driver is nil")
 }

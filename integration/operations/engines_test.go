@@ -26,6 +26,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/operations"
 )
@@ -212,8 +213,8 @@ func write[O operations.Returning[R], R, TX any](o *in[TX], after func(*operatio
 
 const insertResult = `INSERT INTO results (kind, key, error, value, account) VALUES (?, ?, ?, ?, ?)`
 
-// database is an open database of a process.
-type database struct {
+// connected is an open database of a process.
+type connected struct {
 	engine
 
 	name string
@@ -221,19 +222,19 @@ type database struct {
 	pool *pgxpool.Pool // for River
 }
 
-func (e engine) open(ctx context.Context, name string) (*database, error) {
+func (e engine) open(ctx context.Context, name string) (*connected, error) {
 	db, err := e.connect(name)
 	if err != nil {
 		return nil, err
 	}
-	d := &database{engine: e, name: name, db: db}
+	d := &connected{engine: e, name: name, db: db}
 	if e == onRiver {
 		d.pool, err = pgxpool.New(ctx, name)
 	}
 	return d, err
 }
 
-func (d *database) close() error {
+func (d *connected) close() error {
 	if d.pool != nil {
 		d.pool.Close()
 	}
@@ -241,7 +242,7 @@ func (d *database) close() error {
 }
 
 // outbox returns an outbox of an account.
-func (d *database) outbox(c operations.Config) (outbox, error) {
+func (d *connected) outbox(c operations.Config) (outbox, error) {
 	switch d.engine {
 	case onRiver:
 		c.PollInterval = 2 * time.Second // of the sweep, which is a job
@@ -254,9 +255,9 @@ func (d *database) outbox(c operations.Config) (outbox, error) {
 			return err
 		}}}, nil
 	case onPostgres:
-		return polled(d, operations.Postgres(d.db), c)
+		return polled(d, database.Postgres(d.db), c)
 	default:
-		return polled(d, operations.SQLite(d.db), c)
+		return polled(d, database.SQLite(d.db), c)
 	}
 }
 
@@ -267,11 +268,11 @@ type riverOutbox struct {
 	in[pgx.Tx]
 }
 
-func (d *database) beginPgx(ctx context.Context, run func(pgx.Tx) error) error {
+func (d *connected) beginPgx(ctx context.Context, run func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, d.pool, run)
 }
 
-func polled(d *database, driver operations.Driver[*sql.Tx], c operations.Config) (outbox, error) {
+func polled(d *connected, driver database.Driver[*sql.Tx], c operations.Config) (outbox, error) {
 	o, err := operations.New(driver, c)
 	if err != nil {
 		return nil, err
@@ -282,7 +283,7 @@ func polled(d *database, driver operations.Driver[*sql.Tx], c operations.Config)
 	}}, nil
 }
 
-func (d *database) beginSQL(ctx context.Context, run func(*sql.Tx) error) error {
+func (d *connected) beginSQL(ctx context.Context, run func(*sql.Tx) error) error {
 	tx, err := d.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -295,7 +296,7 @@ func (d *database) beginSQL(ctx context.Context, run func(*sql.Tx) error) error 
 }
 
 // work works on the operations of outboxes until ctx ends.
-func (d *database) work(ctx context.Context, outboxes ...outbox) error {
+func (d *connected) work(ctx context.Context, outboxes ...outbox) error {
 	if d.engine == onRiver {
 		return d.workRiver(ctx, outboxes)
 	}
@@ -313,7 +314,7 @@ func (d *database) work(ctx context.Context, outboxes ...outbox) error {
 	return nil
 }
 
-func (d *database) workRiver(ctx context.Context, outboxes []outbox) error {
+func (d *connected) workRiver(ctx context.Context, outboxes []outbox) error {
 	config := &river.Config{Logger: quiet, TestOnly: true, FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 100 * time.Millisecond}
 	for _, o := range outboxes {
 		if err := o.(*riverOutbox).river.Configure(config); err != nil {

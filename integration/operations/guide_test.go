@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
@@ -30,7 +31,7 @@ func openReturns(ctx context.Context, file string, client *gateway.Client) (*ret
 	if err != nil {
 		return nil, err
 	}
-	outbox, err := operations.New(operations.SQLite(db), operations.Config{Client: client})
+	outbox, err := operations.New(database.SQLite(db), operations.Config{Client: client})
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func TestALostResponseInATest(t *testing.T) {
 	db, err := onSQLite.connect(onSQLite.create(t))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	outbox, err := operations.New(operations.SQLite(db), operations.Config{
+	outbox, err := operations.New(database.SQLite(db), operations.Config{
 		Client: client, Logger: slog.New(slog.DiscardHandler),
 		// Short, to keep the test fast. The defaults suit a real gateway.
 		SendTimeout: 500 * time.Millisecond, SettleAfter: 2 * time.Second, HandlerTimeout: 2 * time.Second,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -121,7 +122,7 @@ func TestNothingShowsPersonalData(t *testing.T) {
 	client, err := gateway.New("https://api.gateway.example", gateway.BearerToken("sk_test_x"), gateway.WithAccount("shop"))
 	require.NoError(t, err)
 	db := new(sql.DB) // nothing opens it
-	outbox, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Logger: quiet})
+	outbox, err := operations.New(database.Postgres(db), operations.Config{Client: client, Logger: quiet})
 	require.NoError(t, err)
 	river, err := riveroperations.New(new(pgxpool.Pool), operations.Config{Client: client, Logger: quiet})
 	require.NoError(t, err)

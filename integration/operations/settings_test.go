@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
@@ -47,7 +48,7 @@ func TestSettingsOfSQLiteAreChecked(t *testing.T) {
 		db, err := sql.Open("sqlite", name)
 		require.NoError(t, err)
 		db.SetMaxOpenConns(connections)
-		o, err := operations.New(operations.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
+		o, err := operations.New(database.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
 		require.NoError(t, err)
 		began := time.Now()
 		err = o.Migrate(t.Context())
@@ -66,7 +67,7 @@ func TestSettingsOfSQLiteAreChecked(t *testing.T) {
 	defer func() { require.NoError(t, db.Close()) }()
 	_, err = db.ExecContext(t.Context(), "PRAGMA synchronous = FULL")
 	require.NoError(t, err)
-	o, err := operations.New(operations.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
+	o, err := operations.New(database.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
 	require.NoError(t, err)
 	require.ErrorContains(t, o.Migrate(t.Context()), "synchronous NORMAL")
 }
@@ -81,7 +82,7 @@ func TestMessagesAboutSettingsLeadToTheRightOnes(t *testing.T) {
 	for ; messages < 10; messages++ {
 		db, err := sql.Open("sqlite", name)
 		require.NoError(t, err)
-		o, err := operations.New(operations.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
+		o, err := operations.New(database.SQLite(db), operations.Config{Client: gw.Client(gateway.WithAccount("shop")), Logger: quiet})
 		require.NoError(t, err)
 		err = o.Migrate(t.Context())
 		require.NoError(t, db.Close())
@@ -104,7 +105,7 @@ func TestAnAccountIsRegisteredByMigrate(t *testing.T) {
 		w := open(t, e, nil)
 		config := w.config
 		config.Client = w.client(gateway.WithAccount("unknown"))
-		unknown, err := w.database.outbox(config)
+		unknown, err := w.connected.outbox(config)
 		require.NoError(t, err)
 		const message = "the database has no account unknown: run Outbox.Migrate"
 		_, err = unknown.insert(t.Context(), []operations.Operation{payout("payout-1", 100)}, nil)
@@ -113,6 +114,101 @@ func TestAnAccountIsRegisteredByMigrate(t *testing.T) {
 			require.ErrorContains(t, w.work(t.Context(), unknown), message)
 		}
 	})
+}
+
+// Another package, which calls no gateway, may have registered the account without a base
+// URL: that is not enough to send.
+func TestAnAccountWithoutABaseURLSendsNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, nil)
+		_, err := w.db.ExecContext(t.Context(), `UPDATE gateway_accounts SET fingerprint = ''`)
+		require.NoError(t, err)
+		other, err := w.connected.outbox(w.config)
+		require.NoError(t, err)
+		_, err = other.insert(t.Context(), []operations.Operation{payout("payout-1", 100)}, nil)
+		require.ErrorContains(t, err, "the database has no account shop: run Outbox.Migrate")
+		require.NoError(t, other.Migrate(t.Context()))
+		_, err = other.insert(t.Context(), []operations.Operation{payout("payout-1", 100)}, nil)
+		require.NoError(t, err)
+		var fingerprint string
+		require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT fingerprint FROM gateway_accounts`).Scan(&fingerprint))
+		assert.Equal(t, w.config.Client.Account().Fingerprint, fingerprint)
+	})
+}
+
+// A merchant whose own migrations create the tables gets an error that names what is
+// missing, and nothing is created.
+func TestMigrateCreatesNothingIfTheTablesAreExpected(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		name := e.create(t)
+		e.migrate(t, name)
+		d, err := e.open(t.Context(), name)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, d.close()) })
+		config := operations.Config{Client: mockserver.Run(t).Client(gateway.WithAccount("shop")), Logger: quiet}
+		created, err := d.outbox(config)
+		require.NoError(t, err)
+		config.Location.Schema = database.Expect
+		o, err := d.outbox(config)
+		require.NoError(t, err)
+		for range 2 {
+			err = o.Migrate(t.Context())
+			require.ErrorIs(t, err, database.ErrSchema)
+			require.ErrorContains(t, err, "0001_accounts, 0002_operations")
+		}
+		require.NoError(t, created.Migrate(t.Context()))
+		_, err = d.db.ExecContext(t.Context(), `DELETE FROM gateway_accounts`)
+		require.NoError(t, err)
+		require.NoError(t, o.Migrate(t.Context()))
+		_, err = o.insert(t.Context(), []operations.Operation{payout("payout-1", 100)}, nil)
+		require.NoError(t, err)
+	})
+}
+
+// A process that did not migrate looks the tables up beside its first transaction, which
+// may have another search path. If the pool has no other connection, it must not wait for
+// itself.
+func TestTheFirstTransactionFindsTheTables(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, e engine) {
+		t.Helper()
+		w := open(t, e, nil)
+		_, schema, _ := strings.Cut(w.name, "&search_path=")
+		for _, connections := range []int{2, 1} {
+			db, err := sql.Open("pgx", w.name)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, db.Close()) }()
+			db.SetMaxOpenConns(connections)
+			o, err := operations.New(database.Postgres(db), w.config)
+			require.NoError(t, err)
+			insert := func() error {
+				tx, err := db.BeginTx(t.Context(), nil)
+				require.NoError(t, err)
+				defer func() { _ = tx.Rollback() }() // no-op after a commit
+				_, err = tx.ExecContext(t.Context(), `SET LOCAL search_path TO pg_temp`)
+				require.NoError(t, err)
+				if _, err = o.InsertTx(t.Context(), tx, payout(fmt.Sprint("payout-", connections), 100)); err != nil {
+					return err
+				}
+				return tx.Commit()
+			}
+			if connections == 1 {
+				require.ErrorContains(t, insert(), "call Outbox.Migrate or Outbox.Ready before it")
+				require.NoError(t, o.Ready(t.Context()))
+			}
+			require.NoError(t, insert())
+			name, err := o.Table(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, `"`+schema+`"."gateway_operations"`, name)
+		}
+		list, err := w.outbox.List(t.Context(), operations.Query{})
+		require.NoError(t, err)
+		assert.Len(t, list, 2)
+	}, onPostgres)
 }
 
 // An account's name that is used for another environment is found before anything is
@@ -127,18 +223,18 @@ func TestANameOfAnotherEnvironmentSendsNothing(t *testing.T) {
 		client, err := gateway.New("https://sandbox.gateway.example", gateway.BearerToken("sk_test_x"), gateway.WithAccount("shop"))
 		require.NoError(t, err)
 		w.config.Client = client
-		w.outbox, err = w.database.outbox(w.config)
+		w.outbox, err = w.connected.outbox(w.config)
 		require.NoError(t, err)
 		err = w.outbox.Migrate(t.Context())
-		require.ErrorIs(t, err, operations.ErrAccountConflict)
+		require.ErrorIs(t, err, gateway.ErrAccountConflict)
 		require.ErrorContains(t, err, client.Account().Fingerprint)
 		require.ErrorContains(t, err, right.Account().Fingerprint)
-		require.ErrorIs(t, w.insertRejected(payout("payout-1", 100)), operations.ErrAccountConflict)
+		require.ErrorIs(t, w.insertRejected(payout("payout-1", 100)), gateway.ErrAccountConflict)
 		_, err = w.outbox.List(t.Context(), operations.Query{})
-		require.ErrorIs(t, err, operations.ErrAccountConflict)
+		require.ErrorIs(t, err, gateway.ErrAccountConflict)
 		_, err = w.outbox.Purge(t.Context(), time.Now())
-		require.ErrorIs(t, err, operations.ErrAccountConflict)
-		require.ErrorIs(t, w.work(t.Context(), w.outbox), operations.ErrAccountConflict)
+		require.ErrorIs(t, err, gateway.ErrAccountConflict)
+		require.ErrorIs(t, w.work(t.Context(), w.outbox), gateway.ErrAccountConflict)
 
 		// The gateway's address changes: the error has the statement to run.
 		_, statement, found := strings.Cut(err.Error(), "has changed, run ")
@@ -191,7 +287,7 @@ func TestTheOutboxWorksAsPostgreSQLIsOpened(t *testing.T) {
 					db, err := sql.Open(driver, w.name+"&sslmode=disable")
 					require.NoError(t, err)
 					t.Cleanup(func() { assert.NoError(t, db.Close()) })
-					w.database = &database{engine: e, db: db}
+					w.connected = &connected{engine: e, db: db}
 					w.outbox = w.newOutbox()
 				}
 				var got string
@@ -236,7 +332,7 @@ func TestManyProcessesMigrateAtOnce(t *testing.T) {
 		for i := range 10 {
 			config := operations.Config{Client: gw.Client(gateway.WithAccount([]string{"shop", "other"}[i%2])), Logger: quiet}
 			if _, schema, found := strings.Cut(name, "&search_path="); found && i%4 >= 2 {
-				config.Schema = schema // the same tables under another name
+				config.Location.InSchema = schema // the same tables under another name
 			}
 			wg.Go(func() {
 				db, err := e.open(t.Context(), name)
@@ -398,7 +494,7 @@ func TestPreparedStatementsBehindPgBouncerAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		client := gw.Client(gateway.WithAccount("a" + strings.ToLower(rand.Text()[:16])))
-		o, err := operations.New(operations.Postgres(db), operations.Config{Client: client, Logger: quiet})
+		o, err := operations.New(database.Postgres(db), operations.Config{Client: client, Logger: quiet})
 		require.NoError(t, err)
 		return o
 	}

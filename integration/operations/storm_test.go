@@ -69,7 +69,7 @@ type outboxStorm struct {
 	other  *outboxStorm    // the other account's; nil for it and for the naive loop
 	name   string          // of the account
 	client *gateway.Client // the test's own, without faults
-	db     *database
+	db     *connected
 	outbox outbox
 	spec   processSpec
 	fleet  *fleet

@@ -20,7 +20,7 @@ import (
 // world is a merchant with its own database, outbox and gateway.
 type world struct {
 	*testing.T
-	*database
+	*connected
 
 	gw     *mockserver.Server
 	shop   accountSpec
@@ -44,7 +44,7 @@ func openOn(t *testing.T, e engine, name string, change func(*operations.Config)
 	e.migrate(t, name)
 	w := &world{T: t}
 	var err error
-	w.database, err = e.open(t.Context(), name)
+	w.connected, err = e.open(t.Context(), name)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, w.close()) })
 	w.gw = mockserver.Run(t, append([]mockserver.Option{mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000)}, opts...)...)
@@ -64,7 +64,7 @@ func openOn(t *testing.T, e engine, name string, change func(*operations.Config)
 // the same database.
 func (w *world) beside(account string) *world {
 	w.Helper()
-	other := &world{T: w.T, database: w.database, gw: w.gw, shop: accountSpec{Name: account, Key: "sk_test_" + account}, config: w.config}
+	other := &world{T: w.T, connected: w.connected, gw: w.gw, shop: accountSpec{Name: account, Key: "sk_test_" + account}, config: w.config}
 	other.ready()
 	return other
 }
@@ -113,7 +113,7 @@ func (w *world) through(transport http.RoundTripper) {
 
 func (w *world) newOutbox() outbox {
 	w.Helper()
-	o, err := w.database.outbox(w.config)
+	o, err := w.connected.outbox(w.config)
 	require.NoError(w, err)
 	require.NoError(w, o.Migrate(w.Context()))
 	o.handle(func(entry *operations.Entry, err error) error {

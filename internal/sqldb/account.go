@@ -16,15 +16,18 @@ func (db *DB) Register(ctx context.Context, s Session, account gateway.Account) 
 		account.Name, account.Fingerprint, rand.Text()); err != nil {
 		return "", err
 	}
-	digestKey, _, err = db.Known(ctx, s, account)
-	if err == nil && account.Fingerprint != "" {
-		_, err = s.Exec(ctx, `UPDATE {s}gateway_accounts SET fingerprint = ? WHERE name = ? AND fingerprint = ''`, account.Fingerprint, account.Name)
+	if account.Fingerprint != "" { // before it is compared: another process may set another one
+		if _, err := s.Exec(ctx, `UPDATE {s}gateway_accounts SET fingerprint = ? WHERE name = ? AND fingerprint = ''`,
+			account.Fingerprint, account.Name); err != nil {
+			return "", err
+		}
 	}
+	digestKey, _, err = db.Known(ctx, s, account)
 	return digestKey, err
 }
 
-// Known returns the key of the digests of an account, and whether it was registered. The
-// error is [gateway.ErrAccountConflict] if it is at another base URL.
+// Known returns the key of the digests of an account, and whether it was registered; if the
+// account has a fingerprint, with a fingerprint. The error is [gateway.ErrAccountConflict] if it is at another base URL.
 func (db *DB) Known(ctx context.Context, s Session, account gateway.Account) (digestKey string, found bool, err error) {
 	var fingerprint string
 	found, err = s.First(ctx, `SELECT fingerprint, digest_key FROM {s}gateway_accounts WHERE name = ?`, []any{account.Name}, Into(&fingerprint, &digestKey))
@@ -33,5 +36,5 @@ func (db *DB) Known(ctx context.Context, s Session, account gateway.Account) (di
 			"environment its own name; if only the address of this account has changed, run UPDATE %s SET fingerprint = '%s' WHERE name = '%s'",
 			gateway.ErrAccountConflict, account.Name, fingerprint, account.Fingerprint, db.Qualified("gateway_accounts"), account.Fingerprint, account.Name)
 	}
-	return digestKey, found, err
+	return digestKey, found && (fingerprint != "" || account.Fingerprint == ""), err
 }

@@ -158,9 +158,10 @@ func (db *DB) begin(ctx context.Context, level sql.IsolationLevel, run func(Tx) 
 }
 
 // RaiseCommit makes PostgreSQL flush the commit of the transaction that it is executed in,
-// even if synchronous_commit is off for the database or the role. A stronger setting stays.
-const RaiseCommit = `set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
-	THEN 'on' ELSE current_setting('synchronous_commit') END, TRUE)`
+// here and on a synchronous standby, even if synchronous_commit is weaker for the database or
+// the role. A stronger setting stays.
+const RaiseCommit = `set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
+	THEN current_setting('synchronous_commit') ELSE 'on' END, TRUE)`
 
 // raise executes RaiseCommit. [database.Driver.Check] has checked what SQLite does.
 func (db *DB) raise(ctx context.Context, tx Tx) error {
@@ -217,7 +218,8 @@ func (s Session) MustAll(ctx context.Context, statements ...database.Statement) 
 	return nil
 }
 
-// First reads the first row of a query's result. found is false if there is none.
+// First reads the first row of a query's result. found is false if there is none. After a
+// conflict the query is repeated: what scan has set counts only if found is true.
 func (s Session) First(ctx context.Context, query string, args []any, scan func(database.Scanner) error) (found bool, err error) {
 	err = s.run(ctx, func(c database.Conn) error {
 		found = false

@@ -110,13 +110,12 @@ const (
 
 // The errors.
 var (
-	ErrAccountConflict = operations.ErrAccountConflict
-	ErrKeyReused       = operations.ErrKeyReused
-	ErrNotFound        = operations.ErrNotFound
-	ErrSendLimit       = operations.ErrSendLimit
-	ErrMismatch        = operations.ErrMismatch
-	ErrState           = operations.ErrState
-	ErrAbandoned       = operations.ErrAbandoned
+	ErrKeyReused = operations.ErrKeyReused
+	ErrNotFound  = operations.ErrNotFound
+	ErrSendLimit = operations.ErrSendLimit
+	ErrMismatch  = operations.ErrMismatch
+	ErrState     = operations.ErrState
+	ErrAbandoned = operations.ErrAbandoned
 )
 
 // RefundUpTo is operations.RefundUpTo.

@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	pgxdriver "github.com/gateway-go/gateway/contrib/pgx"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -28,8 +29,9 @@ type Outbox struct {
 //
 // On River, Config.Workers is the number of workers of the queue that Configure
 // adds, and Config.PollInterval is how often the sweep looks for operations whose
-// worker died; 30 s if it is 0. River's tables are in Config.Schema too.
-func New(pool *pgxpool.Pool, config Config) (*Outbox, error) {
+// worker died; 30 s if it is 0. Config.Location is where the outbox's tables are; for
+// River's own tables, see [RiverSchema].
+func New(pool *pgxpool.Pool, config Config, options ...Option) (*Outbox, error) {
 	if pool == nil {
 		return nil, errors.New("operations: the pool is nil")
 	}
@@ -39,25 +41,31 @@ func New(pool *pgxpool.Pool, config Config) (*Outbox, error) {
 		config.Logger = slog.Default()
 	}
 	e := &engine{pool: pool, workers: config.Workers, interval: config.PollInterval, logger: config.Logger}
-	core, err := operations.NewWithEngine(driver{pool}, e, config)
+	for _, option := range options {
+		option(e)
+	}
+	core, err := operations.NewWithEngine(pgxdriver.New(pool), e, config)
 	if err != nil {
 		return nil, err
 	}
-	e.river, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Schema: config.Schema, Logger: config.Logger})
+	e.river, err = river.NewClient(riverpgxv5.New(pool), &river.Config{Schema: e.schema, Logger: config.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("operations: %w", err)
 	}
-	e.account, e.table = core.Account().Name, core.Table()
-	e.jobs = qualified(config.Schema, "river_job")
+	e.account, e.table = core.Account().Name, core.Table
+	e.jobs = pgx.Identifier{"river_job"}.Sanitize()
+	if e.schema != "" {
+		e.jobs = pgx.Identifier{e.schema, "river_job"}.Sanitize()
+	}
 	return &Outbox{Outbox: core, engine: e}, nil
 }
 
-func qualified(schema, name string) string {
-	if schema == "" {
-		return pgx.Identifier{name}.Sanitize()
-	}
-	return pgx.Identifier{schema, name}.Sanitize()
-}
+// Option is an option of [New].
+type Option func(*engine)
+
+// RiverSchema is the schema of River's tables, as in the Schema of [river.Config]. Without it,
+// River looks for them in the search path. It says nothing about the outbox's own tables.
+func RiverSchema(name string) Option { return func(e *engine) { e.schema = name } }
 
 // Configure adds the outbox to the configuration of a River client that runs
 // its operations: the job types, the queue with Config.Workers workers unless it is

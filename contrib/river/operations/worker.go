@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+
+	"github.com/gateway-go/gateway"
 )
 
 // jobArgs wakes a worker for one operation. River stores and shows it, so it
@@ -98,7 +100,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[jobArgs]) error {
 	}
 	next, err := o.Work(ctx, job.Args.ID)
 	switch {
-	case errors.Is(err, ErrAccountConflict):
+	case errors.Is(err, gateway.ErrAccountConflict):
 		// This process has another base URL. Leave the job to one that has not.
 		o.engine.logger.LogAttrs(ctx, slog.LevelError, "gateway: operations are not sent",
 			slog.String("account", job.Args.Account), slog.String("error", err.Error()))
