@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -68,10 +69,13 @@ func newTable(prefix string) string {
 	return fmt.Sprintf("%s_%d_%d", prefix, os.Getpid(), tables.Add(1))
 }
 
+// shop is the account of the benchmarks' events.
+var shop = gateway.Account{Name: "shop"}
+
 func inbox(b *testing.B, store webhook.Store, workers int) *webhook.Receiver {
 	b.Helper()
 	rx, err := webhook.New(webhook.Config{
-		Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Account: "shop", Store: store, Mode: webhook.Inbox,
+		Keys: []webhook.SigningKey{{Key: webhooktest.Secret()}}, Account: shop.Name, Store: store, Mode: webhook.Inbox,
 		Workers: workers, MaxConcurrent: 1000, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(b, err)
@@ -189,7 +193,7 @@ func fillInbox(b *testing.B, store *sqlstore.Store, n int) {
 			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 				id := fmt.Sprint(i)
 				body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: id, ResourceID: id}.Body()
-				_, err := store.Put(b.Context(), webhook.Record{
+				_, err := store.For(shop).Put(b.Context(), webhook.Record{
 					Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + id, Signed: true, Body: body,
 				})
 				if err != nil {

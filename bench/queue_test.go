@@ -124,7 +124,7 @@ func openInbox(b *testing.B, pool int, effect bool) queue {
 	webhook.OnOther(rx, handler)
 	return queue{
 		put: func(id, body string) error {
-			_, err := store.Put(b.Context(), webhook.Record{
+			_, err := store.For(shop).Put(b.Context(), webhook.Record{
 				Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + id, Signed: true, Body: []byte(body),
 			})
 			return err

@@ -103,8 +103,8 @@ func TestASchemaOfAnotherReleaseIsNotReady(t *testing.T) {
 		"the account":           {`DELETE FROM gateway_operations_accounts`, "no account shop"},
 		"another environment":   {`UPDATE gateway_operations_accounts SET fingerprint = 'other'`, "fingerprint"},
 		"the table of events":   {`ALTER TABLE gateway_webhook_events RENAME TO former`, "gateway_webhook_events"},
-		"an older release":      {`UPDATE gateway_webhook_events SET position = 6 WHERE key = 'store'`, "version 6"},
-		"a later release":       {`UPDATE gateway_webhook_events SET position = 999 WHERE key = 'store'`, ""},
+		"an older release":      {`UPDATE gateway_webhook_events SET position = 0 WHERE key = '' AND account = ''`, "version 0"},
+		"a later release":       {`UPDATE gateway_webhook_events SET position = 999 WHERE key = '' AND account = ''`, ""},
 		"a later release adds":  {`ALTER TABLE gateway_payouts ADD COLUMN later text`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

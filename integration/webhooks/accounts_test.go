@@ -170,108 +170,6 @@ func TestAnAccountOfAnotherEnvironmentIsRejected(t *testing.T) {
 	})
 }
 
-// versionFive creates the table of the release before accounts, three hours ago.
-func versionFive(t *testing.T, db *sql.DB, d database, name string) {
-	t.Helper()
-	index := func(unique, suffix, on, where string) string {
-		return "CREATE " + unique + "INDEX " + name + "_" + suffix + " ON " + name + " (" + on + ") WHERE " + where
-	}
-	previous := newPreviousRelease(t, db, d, name)
-	previous.migrate(t, d)
-	statements := []string{
-		"ALTER TABLE " + name + " ADD COLUMN trace TEXT NOT NULL DEFAULT ''",
-		"UPDATE " + name + " SET position = 5, since = since - 10800000 WHERE key = 'store'",
-	}
-	if d.dialect == sqlstore.Postgres {
-		statements = append(statements, index("", "first", "resource, (due + 0), seq", "state + 0 = 1 AND resource <> ''"),
-			index("", "lease", "lease", "state = 2 AND lease > 0"))
-	}
-	for _, statement := range statements {
-		_, err := db.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
-	}
-}
-
-// Eight processes of two companies open a table at once that has no accounts yet.
-// Its events belong to one of the two from then on.
-func TestATableWithoutAccountsGetsOne(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, d database) {
-		t.Helper()
-		ctx := t.Context()
-		db := d.open(t)
-		name := table("version5")
-		versionFive(t, db, d, name)
-		ago := time.Now().Add(-3 * time.Hour)
-		for id, state := range map[string]int{"waiting": 1, "claimed": 2, "done": 3, "dead": 4} {
-			oldPut(t, db, name, id, state, ago)
-		}
-		open := func(c tenant) *sqlstore.Store {
-			return view(sqlstore.New(db, d.dialect, sqlstore.WithTable(name), sqlstore.WithLogger(quiet)), c.account)
-		}
-		var mu sync.Mutex
-		seen := map[string][]int{} // the dead letters that each opener sees
-		var all sync.WaitGroup
-		for i := range 8 {
-			c := []tenant{brazil, mexico}[i%2]
-			all.Go(func() {
-				s := open(c)
-				err := s.Migrate(ctx)
-				var n webhook.Counts
-				if err == nil {
-					n, err = s.Counts(ctx)
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				seen[c.account] = append(seen[c.account], n.Dead)
-			})
-		}
-		all.Wait()
-		owner, other := brazil, mexico
-		if seen[mexico.account][0] == 1 {
-			owner, other = mexico, brazil
-		}
-		assert.Equal(t, map[string][]int{owner.account: {1, 1, 1, 1}, other.account: {0, 0, 0, 0}}, seen)
-
-		oldPut(t, db, name, "later", 1, time.Now()) // by a process of the earlier release
-		theirs, mine := open(other), open(owner)
-		for _, id := range []string{"waiting", "done"} {
-			e, err := theirs.Put(ctx, record(id, "tx_"+id))
-			require.NoError(t, err)
-			assert.True(t, e.Added, id)
-			e, err = mine.Put(ctx, record(id, "tx_"+id))
-			require.NoError(t, err)
-			assert.False(t, e.Added, id)
-		}
-		var ids []string
-		require.Eventually(t, func() bool {
-			claims, err := mine.Next(ctx, 10, time.Minute)
-			require.NoError(t, err)
-			for _, c := range claims {
-				ids = append(ids, c.EventID)
-			}
-			return len(ids) >= 3
-		}, time.Minute, 50*time.Millisecond)
-		assert.ElementsMatch(t, []string{"waiting", "claimed", "later"}, ids)
-		claims, err := theirs.Next(ctx, 10, time.Minute)
-		require.NoError(t, err)
-		assert.Len(t, claims, 2)
-		remembers, err := mine.Remembers(ctx)
-		require.NoError(t, err)
-		assert.Greater(t, remembers, 2*time.Hour)
-		remembers, err = theirs.Remembers(ctx)
-		require.NoError(t, err)
-		assert.Less(t, remembers, time.Hour, "since the account was registered")
-		n, err := mine.Requeue(ctx, "id dead")
-		require.NoError(t, err)
-		assert.Equal(t, 1, n)
-	})
-}
-
 func TestPurgeLeavesOtherAccountsAlone(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
@@ -318,6 +216,48 @@ func TestAnInvalidAccountNameIsReported(t *testing.T) {
 	}
 }
 
+// A Store that For was not called on has the table's only account, if there is one.
+func TestAStoreWithoutAnAccountHasTheOnlyOne(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		ctx := t.Context()
+		db := d.open(t)
+		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet))
+		_, err := s.Counts(ctx)
+		require.ErrorContains(t, err, "run Migrate")
+		require.NoError(t, s.Migrate(ctx))
+		_, err = s.Put(ctx, record("e1", "tx_1"))
+		require.ErrorContains(t, err, "has no account yet")
+		_, err = view(s, brazil.account).Put(ctx, record("e1", "tx_1"))
+		require.NoError(t, err)
+		n, err := s.Counts(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, 1, n.Waiting)
+
+		n, err = view(s, mexico.account).Counts(ctx)
+		require.NoError(t, err)
+		assert.Zero(t, n.Waiting)
+		_, err = sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithLogger(quiet)).Counts(ctx)
+		require.ErrorContains(t, err, "several accounts (shop-br, shop-mx)")
+	})
+}
+
+// The key "" is that of the table's metadata.
+func TestAnEventWithoutAKeyIsRejected(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		t.Helper()
+		s := newStore(t, d.open(t), d)
+		r := record("e1", "tx_1")
+		r.Key = ""
+		_, err := s.Put(t.Context(), r)
+		require.ErrorContains(t, err, "Record.Key is empty")
+		_, err = s.PutDead(t.Context(), r, "a test")
+		require.ErrorContains(t, err, "Record.Key is empty")
+	})
+}
+
 func TestThePutsOfATransactionBelongToTheAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
@@ -349,20 +289,6 @@ func TestThePutsOfATransactionBelongToTheAccount(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, list, 1)
 			assert.Equal(t, "id e2", list[0].Key)
-
-			row, err := s.RowKey(ctx, "id e1")
-			require.NoError(t, err)
-			var found int
-			require.NoError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.Table()+" WHERE key = $1", row).Scan(&found))
-			assert.Equal(t, 1, found)
-			for _, other := range []tenant{brazil, mexico} {
-				key, mine, err := view(base, other.account).EventKey(ctx, row)
-				require.NoError(t, err)
-				assert.Equal(t, other == c, mine, other.account)
-				if mine {
-					assert.Equal(t, "id e1", key)
-				}
-			}
 		}
 	})
 }

@@ -66,7 +66,7 @@ func TestTheSQLStorePassesTheStoreTestsIfBatchesFail(t *testing.T) {
 		t.Cleanup(func() { _ = db.Close() })
 		store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet))
 		require.NoError(t, store.Migrate(t.Context()))
-		return store
+		return view(store, "shop")
 	})
 }
 
@@ -80,7 +80,7 @@ func TestALockedRowDelaysOnlyItsEvent(t *testing.T) {
 	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
 	require.NoError(t, err)
 	defer func() { _ = db.Close() }()
-	store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet))
+	store := view(sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet)), "shop")
 	require.NoError(t, store.Migrate(t.Context()))
 	for i := range events {
 		id := fmt.Sprintf("e%d", i)

@@ -29,7 +29,7 @@ func TestEventsShareTransactions(t *testing.T) {
 	const events = 240
 	db, commits, blocked := ownDatabase(t)
 	name := table("events")
-	store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(name), sqlstore.WithLogger(quiet))
+	store := view(sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(name), sqlstore.WithLogger(quiet)), "shop")
 	require.NoError(t, store.Migrate(t.Context()))
 	rx, err := webhook.New(webhook.Config{
 		Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox, Workers: events, Logger: quiet,

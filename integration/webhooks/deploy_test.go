@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -92,116 +91,6 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 	}
 }
 
-// firstSchema returns the statements with which the first release of sqlstore
-// created its table.
-func firstSchema(d database, name string) []string {
-	types := strings.NewReplacer("{seq}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{bytes}", "BLOB", "{int}", "INTEGER")
-	if d.dialect == sqlstore.Postgres {
-		types = strings.NewReplacer("{seq}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{bytes}", "BYTEA", "{int}", "BIGINT")
-	}
-	index := func(unique, suffix, on, where string) string {
-		return "CREATE " + unique + "INDEX IF NOT EXISTS " + name + "_" + suffix + " ON " + name + " (" + on + ") WHERE " + where
-	}
-	return []string{
-		types.Replace(`CREATE TABLE IF NOT EXISTS ` + name + ` (
-			seq {seq}, key TEXT NOT NULL UNIQUE, event_id TEXT NOT NULL, kind TEXT NOT NULL, resource TEXT NOT NULL,
-			fact TEXT NOT NULL, signed {int} NOT NULL, source TEXT NOT NULL, late {int} NOT NULL, position {int} NOT NULL,
-			body {bytes}, confirmed {bytes}, state {int} NOT NULL, attempts {int} NOT NULL, token TEXT NOT NULL,
-			due {int} NOT NULL, lease {int} NOT NULL, since {int} NOT NULL, stands_in {int}, matched TEXT NOT NULL,
-			reason TEXT NOT NULL)`),
-		index("UNIQUE ", "busy", "resource", "state = 2"),
-		index("", "due", "due, seq", "state = 1"),
-		index("", "latest", "resource, position", "state = 3"),
-		index("", "done", "since", "state = 3"),
-		index("", "dead", "since", "state = 4"),
-		index("", "fact", "fact", "fact <> ''"),
-		index("", "event", "event_id", "fact <> ''"),
-	}
-}
-
-// oldPut stores an event with the statement of the first release.
-func oldPut(t *testing.T, db *sql.DB, name, id string, state int, at time.Time) {
-	t.Helper()
-	_, err := db.ExecContext(t.Context(), `INSERT INTO `+name+` (key, event_id, kind, resource, fact, signed, source, late, position, body, confirmed,
-		state, attempts, token, due, lease, since, matched, reason)
-		VALUES ($1, $2, 'transaction.paid', $3, '', 1, 'delivery', 0, 3, $4, NULL, $5, 1, 'old', $6, $7, $8, '', '') ON CONFLICT (key) DO NOTHING`,
-		"id "+id, id, "transaction/tx_"+id, webhooktest.Event{Kind: webhook.TransactionPaid, ID: id, ResourceID: "tx_" + id}.Body(),
-		state, at.UnixMilli(), at.UnixMilli(), at.UnixMilli())
-	require.NoError(t, err)
-}
-
-func TestTheTableOfTheFirstReleaseIsUpgradedWithoutLosingAnEvent(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, d database) {
-		t.Helper()
-		ctx := t.Context()
-		db := d.open(t)
-		name := table("upgraded")
-		for _, statement := range firstSchema(d, name) {
-			_, err := db.ExecContext(ctx, statement)
-			require.NoError(t, err)
-		}
-		ago := time.Now().Add(-3 * time.Hour)
-		for id, state := range map[string]int{"waiting": 1, "claimed": 2, "done": 3, "dead": 4} {
-			oldPut(t, db, name, id, state, ago)
-		}
-		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(name))
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() { assert.NoError(t, s.Migrate(ctx)) })
-		}
-		all.Wait()
-		remembers, err := s.Remembers(ctx)
-		require.NoError(t, err)
-		assert.InDelta(t, 3*time.Hour, remembers, float64(time.Minute), "as old as its oldest event")
-
-		// Processes of the first release keep running: they store events, and
-		// their own migration finds nothing to do.
-		oldPut(t, db, name, "later", 1, time.Now())
-		for _, statement := range firstSchema(d, name) {
-			_, err := db.ExecContext(ctx, statement)
-			require.NoError(t, err)
-		}
-		var got handled
-		rx := release(t, webhook.Config{
-			Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: webhook.Inbox, PollInterval: 50 * time.Millisecond,
-		}, &got, webhook.TransactionPaid)
-		require.Eventually(t, func() bool { return got.count() == 3 }, 2*time.Minute, 20*time.Millisecond)
-		_, err = rx.RequeueAll(ctx, webhook.DeadLetterFilter{})
-		require.NoError(t, err)
-		require.Eventually(t, func() bool { return got.count() == 4 }, 2*time.Minute, 20*time.Millisecond)
-		assert.Equal(t, map[string]int{"waiting": 1, "claimed": 1, "dead": 1, "later": 1}, got.runs)
-		assert.Equal(t, 200, deliver(t, rx, webhook.TransactionPaid, "done"))
-		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeDuplicate])
-		var bodies int
-		require.NoError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+name+" WHERE state = 3 AND key <> 'id done' AND body IS NOT NULL").Scan(&bodies))
-		assert.Zero(t, bodies)
-	})
-}
-
-// The first release claims only waiting events, so it doesn't touch events
-// that this release has set aside.
-func TestTheFirstReleaseLeavesUnhandledEventsAlone(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, d database) {
-		t.Helper()
-		ctx := t.Context()
-		db := d.open(t)
-		s := newStore(t, db, d)
-		_, err := s.Put(ctx, record("e1", "tx_1"))
-		require.NoError(t, err)
-		c, _, err := s.Claim(ctx, "id e1", time.Minute)
-		require.NoError(t, err)
-		require.NoError(t, s.Settle(ctx, c, aside(webhook.FamilyTransaction)))
-		now := time.Now().Add(time.Hour).UnixMilli()
-		for _, takes := range []string{"state = 1 AND due <= $1", "state = 2 AND lease <= $1", "state = 3 AND since < $1", "state = 4 AND since < $1"} {
-			var n int
-			require.NoError(t, db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.Table()+" WHERE "+takes, now).Scan(&n))
-			assert.Zero(t, n, takes)
-		}
-	})
-}
-
 func TestANewTableRemembersNothing(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
@@ -222,15 +111,17 @@ func TestANewTableRemembersNothing(t *testing.T) {
 		assert.Equal(t, 30*24*time.Hour, remembers(), "no more than the retention")
 
 		// A shorter retention purged events that a longer one would have kept.
-		_, err := sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithRetention(48*time.Hour)).Purge(ctx)
+		_, err := view(sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithRetention(48*time.Hour)), "shop").Purge(ctx)
 		require.NoError(t, err)
 		assert.InDelta(t, 48*time.Hour, remembers(), float64(time.Minute))
 
 		_, err = db.ExecContext(ctx, "DELETE FROM "+s.Table())
 		require.NoError(t, err)
 		_, err = s.Remembers(ctx)
-		require.ErrorContains(t, err, "run Migrate")
+		require.ErrorContains(t, err, "run Migrate and create the receiver again")
+		require.ErrorContains(t, s.Ready(ctx), "run Migrate")
 		require.NoError(t, s.Migrate(ctx))
+		s = view(sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithRetention(30*24*time.Hour)), "shop")
 		assert.Less(t, remembers(), time.Minute)
 	})
 }
@@ -300,7 +191,7 @@ func TestMigrateNeedsNoRightsWhenThereIsNothingToDo(t *testing.T) {
 
 		name := sqlstore.WithTable(schema + ".events")
 		s := sqlstore.New(app, d.dialect, name)
-		require.ErrorContains(t, s.Migrate(ctx), "could not be created or upgraded to version 7; run Migrate once as the owner")
+		require.ErrorContains(t, s.Migrate(ctx), "could not be created; run Migrate once as the owner")
 		require.NoError(t, sqlstore.New(db, d.dialect, name).Migrate(ctx))
 		_, err = db.ExecContext(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+schema+".events TO "+role)
 		require.NoError(t, err)

@@ -67,7 +67,7 @@ func TestAnEventThatIsCommittedLateIsNotOvertaken(t *testing.T) {
 		late, err := db.BeginTx(ctx, nil)
 		require.NoError(t, err)
 		defer func() { _ = late.Rollback() }()
-		in := inboxTable{db: late, name: s.Table()}
+		in := inboxTable{db: late, name: s.Table(), account: "shop"}
 		in.add(t, "late", 20, 1, 0)
 		passed(t, s)
 		require.NoError(t, late.Commit())

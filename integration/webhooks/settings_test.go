@@ -407,8 +407,8 @@ func TestThePoolOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	own.SetMaxIdleConns(8)
 	for _, db := range []*sql.DB{lent, own} {
 		var logged bytes.Buffer
-		store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")),
-			sqlstore.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+		store := view(sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")),
+			sqlstore.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))), "shop")
 		require.NoError(t, store.Migrate(t.Context()))
 		var all sync.WaitGroup
 		for n := range 6 {

@@ -214,8 +214,7 @@ func (s *Store) newSettled(single, several string) *batches[*webhook.Claim, stru
 	}
 	if s.dialect == SQLite {
 		all = inTx(s, func(ctx context.Context, tx Tx, c *webhook.Claim) (result[struct{}], error) {
-			row, token := held(c)
-			err := affectsOne(tx.ExecContext(ctx, single, row, token))
+			err := affectsOne(tx.ExecContext(ctx, single, c.Key, c.Token))
 			if errors.Is(err, webhook.ErrClaimLost) {
 				return result[struct{}]{}, nil
 			}
@@ -254,7 +253,7 @@ func inTx[T, R any](s *Store, one func(context.Context, Tx, T) (result[R], error
 // PostgreSQL an event with a Fact needs a lock of its own, and one string that it
 // rejects would fail the statement for all.
 func (s *Store) joinable(rec *webhook.Record) bool {
-	if len(rec.Body)+len(rec.Confirmed) > largeBody {
+	if rec.Key == "" || len(rec.Body)+len(rec.Confirmed) > largeBody {
 		return false
 	}
 	if s.dialect == SQLite {
@@ -306,7 +305,7 @@ func (s *Store) putAll(ctx context.Context, recs []webhook.Record) ([]result[web
 	var keys, ids, kinds, resources, signed, sources, late, positions, digests, keyIDs, traces, bodies, confirmed array
 	for _, i := range order {
 		r := &recs[i]
-		keys.text(s.rowKey(r.Key))
+		keys.text(r.Key)
 		ids.text(r.EventID)
 		kinds.text(string(r.Kind))
 		resources.text(r.Resource)
@@ -327,7 +326,7 @@ func (s *Store) putAll(ctx context.Context, recs []webhook.Record) ([]result[web
 	}
 	results := make([]result[webhook.Entry], len(recs))
 	for _, i := range order {
-		if added[s.rowKey(recs[i].Key)] {
+		if added[recs[i].Key] {
 			results[i] = result[webhook.Entry]{webhook.Entry{Key: recs[i].Key, State: webhook.StateWaiting, Added: true}, true}
 		}
 	}
@@ -337,13 +336,13 @@ func (s *Store) putAll(ctx context.Context, recs []webhook.Record) ([]result[web
 // settleAll ends the claims that are still valid and whose rows are not locked.
 func (s *Store) settleAll(ctx context.Context, query string, claims []*webhook.Claim) ([]result[struct{}], error) {
 	var keys, tokens array
-	of := make(map[string]*webhook.Claim, len(claims)) // one of each row; others are executed by themselves
+	// One of each key; others, such as those of another account, are executed by themselves.
+	of := make(map[string]*webhook.Claim, len(claims))
 	for _, c := range claims {
-		row, token := held(c)
-		if of[row] == nil {
-			of[row] = c
-			keys.text(row)
-			tokens.text(token)
+		if of[c.Key] == nil {
+			of[c.Key] = c
+			keys.text(c.Key)
+			tokens.text(c.Token)
 		}
 	}
 	ended, err := s.changed(ctx, query, keys.String(), tokens.String())
@@ -352,8 +351,7 @@ func (s *Store) settleAll(ctx context.Context, query string, claims []*webhook.C
 	}
 	results := make([]result[struct{}], len(claims))
 	for i, c := range claims {
-		row, _ := held(c)
-		results[i].ok = ended[row] && of[row] == c
+		results[i].ok = ended[c.Key] && of[c.Key] == c
 	}
 	return results, nil
 }

@@ -32,14 +32,14 @@ func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dea
 		var kind string
 		var since, seq int64
 		err = rows.Scan(&d.Key, &d.EventID, &kind, &d.Resource, &d.Attempts, &d.Reason, &since, &d.Body, &seq)
-		d.Key, d.Kind, d.Since, d.Cursor = s.eventKey(d.Key), webhook.Kind(kind), time.UnixMilli(since).UTC(), webhook.CursorAt(since, seq)
+		d.Kind, d.Since, d.Cursor = webhook.Kind(kind), time.UnixMilli(since).UTC(), webhook.CursorAt(since, seq)
 		return d, err
 	}, s.q.deadLetters, after, after, seq, kind, kind, q.Resource, q.Resource, since, q.Limit)
 }
 
 // Requeue implements [webhook.Store].
 func (s *Store) Requeue(ctx context.Context, keys ...string) (int, error) {
-	return s.letters(ctx, s.shared.q.requeue, keys)
+	return s.letters(ctx, keys, func(q *queries) string { return q.requeue })
 }
 
 // RequeueTx is [Store.Requeue] of one event in your transaction. It reports
@@ -48,7 +48,7 @@ func (s *Store) RequeueTx(ctx context.Context, tx Tx, key string) (bool, error) 
 	if err := s.ready(ctx); err != nil {
 		return false, err
 	}
-	err := affectsOne(tx.ExecContext(ctx, s.shared.q.requeue, s.rowKey(key)))
+	err := affectsOne(tx.ExecContext(ctx, s.q.requeue, key))
 	if errors.Is(err, webhook.ErrClaimLost) { // no row with the key is a dead letter
 		return false, nil
 	}
@@ -57,17 +57,17 @@ func (s *Store) RequeueTx(ctx context.Context, tx Tx, key string) (bool, error) 
 
 // Discard implements [webhook.Store].
 func (s *Store) Discard(ctx context.Context, keys ...string) (int, error) {
-	return s.letters(ctx, s.shared.q.discard, keys)
+	return s.letters(ctx, keys, func(q *queries) string { return q.discard })
 }
 
-// letters runs query for each key and counts the dead letters it changed.
-func (s *Store) letters(ctx context.Context, query string, keys []string) (int, error) {
+// letters runs a query for each key and counts the dead letters it changed.
+func (s *Store) letters(ctx context.Context, keys []string, query func(*queries) string) (int, error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
 	n := 0
 	for _, key := range keys {
-		switch err := s.update(ctx, query, s.rowKey(key)); {
+		switch err := s.update(ctx, query(&s.q), key); {
 		case err == nil:
 			n++
 		case !errors.Is(err, webhook.ErrClaimLost): // ErrClaimLost means that the key is not a dead letter
@@ -144,7 +144,7 @@ func (s *Store) Unfinished(ctx context.Context, after string, limit int) (list [
 	return readAll(ctx, s, func(rows *sql.Rows) (rec webhook.Record, err error) {
 		var kind string
 		err = rows.Scan(&rec.Key, &rec.EventID, &kind, &rec.Resource)
-		rec.Key, rec.Kind = s.eventKey(rec.Key), webhook.Kind(kind)
+		rec.Kind = webhook.Kind(kind)
 		return rec, err
-	}, s.q.unfinished, s.rowKey(after), limit)
+	}, s.q.unfinished, after, limit)
 }

@@ -7,8 +7,11 @@ import (
 	"github.com/gateway-go/gateway/internal/dbms"
 )
 
-// A claim that has expired is returned to its queue whosever it is; every other
-// statement reads and changes only the rows of its account.
+// The column account says whose event a row is, and an event's key is unique within its
+// account. A claim that has expired is returned to its queue whosever it is, and the
+// statements that end a claim find it by its key and token, which is drawn for each
+// statement that claims. Every other statement reads and changes only the rows of its
+// account.
 //
 // The column state has the values of webhook.State:
 //
@@ -16,9 +19,10 @@ import (
 //
 // An event that was set aside has the family and kind of the missing handler
 // in the column aside; whenever it would be waiting, its state is unhandled
-// instead. Rows with state 0 are metadata. In the table's row, position is the
-// schema version, and since is the time from which the table has every completed
-// event. Accounts have one too: see accounts.go.
+// instead. Rows with state 0 are metadata and have the key ''. In that of an account,
+// digest is its fingerprint, and since is the time from which the table has every
+// completed event of it; it is in this table, so that a table that was emptied remembers
+// nothing. In that of the account '', position is the version of the schema.
 //
 // Times are Unix milliseconds of the database's clock, so the clocks of the
 // processes need not agree.
@@ -31,7 +35,7 @@ type queries struct {
 	insertAll, completeAll, releaseAll                                                             string
 	asides, nextAside, unhandled                                                                   string
 	deadLetters, requeue, discard, purge, purgeUnhandled, counts                                   string
-	version, since, forget, meta                                                                   string
+	known, register, names, meta, version, since, forget                                           string
 }
 
 // columns are the columns of a claim, in the order in which scanClaim reads
@@ -55,7 +59,7 @@ const rest = `CASE WHEN aside = '' THEN 1 ELSE 5 END`
 
 // claimKey claims the row with a key.
 const claimKey = `UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-	WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.state + 0 IN ({states}) AND e.due <= {now} AND {free}{skip})
+	WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.account = {a} AND e.state + 0 IN ({states}) AND e.due <= {now} AND {free}{skip})
 	RETURNING {columns}`
 
 // durable makes a statement that changes a row raise synchronous_commit for the
@@ -151,34 +155,30 @@ func statement(d Dialect, table, account, text string) string {
 	return text
 }
 
-// newQueries returns the statements for the events of one account. metaRow is the
-// key of its metadata row.
-func newQueries(d Dialect, table, account, metaRow string) queries {
+// newQueries returns the statements for the events of one account.
+func newQueries(d Dialect, table, account string) queries {
 	queue, first := window, ``
 	if d == Postgres {
 		queue, first = `(`+window+`) UNION ALL `+fronts, isFirst
-	}
-	if account == "" {
-		metaRow = metaKey
 	}
 	sql := func(text string) string { return statement(d, table, account, text) }
 	q := queries{
 		insert: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace, body, confirmed,
 			state, reason, attempts, token, due, lease, since, arrived, matched, account)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', {now}, 0, {now}, {now}, '', {a}) ON CONFLICT (key) DO NOTHING{durable}`),
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', {now}, 0, {now}, {now}, '', {a}) ON CONFLICT (key, account) DO NOTHING{durable}`),
 		entry: sql(`SELECT COALESCE(w.key, e.key), COALESCE(w.state, e.state), e.digest,
 			CASE WHEN w.seq IS NULL THEN ` + strings.ReplaceAll(wait, "{row}", "e") + ` ELSE ` + strings.ReplaceAll(wait, "{row}", "w") + ` END
-			FROM {t} AS e LEFT JOIN {t} AS w ON w.seq = e.stands_in WHERE e.key = ?`),
+			FROM {t} AS e LEFT JOIN {t} AS w ON w.seq = e.stands_in WHERE e.key = ? AND e.account = {a}`),
 		twinOfConfirmed: sql(`SELECT key FROM {t} WHERE key <> ? AND account = {a} AND fact <> '' AND (fact = ? OR (event_id = ? AND signed = 1))
 			ORDER BY seq LIMIT 1`),
 		twinOfSigned: sql(`SELECT seq, key, state, {wait} FROM {t} WHERE account = {a} AND signed = 0 AND fact <> '' AND (matched = '' OR matched = ?)
 			AND (fact = ? OR (event_id = ? AND kind = ? AND resource = ?)) ORDER BY CASE WHEN fact = ? THEN 0 ELSE 1 END, seq LIMIT 1`),
 		unfinished: sql(`SELECT key, event_id, kind, resource FROM {t} WHERE account = {a} AND (state = 1 OR state = 2 OR state = 5) AND key > ?
 			ORDER BY key LIMIT ?`),
-		putAway: sql(`DELETE FROM {t} WHERE key = ?`),
+		putAway: sql(`DELETE FROM {t} WHERE key = ? AND account = {a}`),
 		match:   sql(`UPDATE {t} SET matched = ? WHERE seq = ?`),
 		standIn: sql(`UPDATE {t} SET state = 3, stands_in = ?, position = 0, since = {now}, body = NULL, confirmed = NULL
-			WHERE key = ?`),
+			WHERE key = ? AND account = {a}`),
 
 		claim:      sql(strings.ReplaceAll(claimKey, "{states}", "1, 5")),
 		claimAside: sql(strings.ReplaceAll(claimKey, "{states}", "5")),
@@ -186,7 +186,7 @@ func newQueries(d Dialect, table, account, metaRow string) queries {
 		// event.
 		claimFirst: sql(`UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
 			WHERE seq = (SELECT e.seq FROM {t} AS e WHERE {waiting} AND e.resource <> '' AND e.account = {a} AND e.resource =
-				(SELECT resource FROM {t} WHERE key = ?) AND e.due <= {now} AND {free} ORDER BY e.due + 0, e.seq LIMIT 1{lock_e})
+				(SELECT resource FROM {t} WHERE key = ? AND account = {a}) AND e.due <= {now} AND {free} ORDER BY e.due + 0, e.seq LIMIT 1{lock_e})
 			RETURNING {columns}`),
 		next:      sql(strings.NewReplacer("{queue}", queue, "{state}", "1", "{first}", first).Replace(nextFrom)),
 		nextAside: sql(strings.NewReplacer("{queue}", asideWindow, "{state}", "5", "{first}", "").Replace(nextFrom)),
@@ -195,7 +195,7 @@ func newQueries(d Dialect, table, account, metaRow string) queries {
 		expire: sql(expires + `
 			WHERE seq {in}(SELECT seq FROM {t} WHERE state = 2 AND lease > 0 AND lease >= ? AND lease <= {now}{skip}){ni}`),
 		takeBack: sql(expires + `
-			WHERE seq {in}(SELECT b.seq FROM {t} AS b WHERE b.account = {a} AND b.resource = (SELECT resource FROM {t} WHERE key = ?)
+			WHERE seq {in}(SELECT b.seq FROM {t} AS b WHERE b.account = {a} AND b.resource = (SELECT resource FROM {t} WHERE key = ? AND account = {a})
 			AND b.state = 2 AND b.lease <= {now}{skip}){ni}{durable}`),
 
 		// A row that is locked by its handler's transaction can't be extended,
@@ -231,20 +231,25 @@ func newQueries(d Dialect, table, account, metaRow string) queries {
 		deadLetters: sql(`SELECT key, event_id, kind, resource, attempts, reason, since, body, seq FROM {t}
 			WHERE account = {a} AND state = 4 AND (since > ? OR (since = ? AND seq > ?))
 			AND (? = '' OR kind = ?) AND (? = '' OR resource = ?) AND since >= ? ORDER BY since, seq LIMIT ?`),
-		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0, expired = 0 WHERE key = ? AND state + 0 = 4{durable}`),
+		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0, expired = 0 WHERE key = ? AND account = {a} AND state + 0 = 4{durable}`),
 		discard: sql(`UPDATE {t} SET state = 3, since = {now}, position = 0, body = NULL, confirmed = NULL, reason = ''
-			WHERE key = ? AND state + 0 = 4{durable}`),
+			WHERE key = ? AND account = {a} AND state + 0 = 4{durable}`),
 		purge: sql(`DELETE FROM {t} WHERE seq IN
 			(SELECT seq FROM {t} WHERE account = {a} AND state = 3 AND since < {now} - ? ORDER BY since LIMIT ?)`),
 		purgeUnhandled: sql(`DELETE FROM {t} WHERE seq IN (SELECT seq FROM {t} WHERE account = {a} AND state = 5 AND since < {now} - ? LIMIT ?)`),
-		meta: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position,
-			state, attempts, token, due, lease, since, matched, reason)
-			SELECT '` + metaKey + `', '', '', '', '', 0, '', 0, ` + strconv.Itoa(schemaVersion) + `,
-			0, 0, '', 0, 0, COALESCE((SELECT MIN(since) FROM {t}), {now}), '', '' WHERE 1 = 1
-			ON CONFLICT (key) DO UPDATE SET position = excluded.position`),
-		version: sql(`SELECT position FROM {t} WHERE key = '` + metaKey + `'`),
-		since:   sql(`SELECT {now} - since FROM {t} WHERE key = '` + metaRow + `'`),
-		forget:  sql(`UPDATE {t} SET since = {now} - ? WHERE key = '` + metaRow + `' AND since < {now} - ?`),
+		known:          sql(`SELECT digest FROM {t} WHERE key = '' AND account = ?`),
+		register: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace,
+			state, attempts, token, due, lease, since, arrived, matched, reason, account)
+			VALUES ('', '', '', '', '', 0, '', 0, 0, ?, '', '', 0, 0, '', 0, 0, {now}, 0, '', '', ?)
+			ON CONFLICT (key, account) DO UPDATE SET digest = excluded.digest WHERE {row}.digest = ''{durable}`),
+		names: sql(`SELECT account FROM {t} WHERE key = '' AND account <> '' ORDER BY account`),
+		meta: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace,
+			state, attempts, token, due, lease, since, arrived, matched, reason, account)
+			VALUES ('', '', '', '', '', 0, '', 0, ` + strconv.Itoa(schemaVersion) + `, '', '', '', 0, 0, '', 0, 0, {now}, 0, '', '', '')
+			ON CONFLICT (key, account) DO UPDATE SET position = excluded.position WHERE {row}.position < excluded.position`),
+		version: sql(`SELECT position FROM {t} WHERE key = '' AND account = ''`),
+		since:   sql(`SELECT {now} - since FROM {t} WHERE key = '' AND account = {a}`),
+		forget:  sql(`UPDATE {t} SET since = {now} - ? WHERE key = '' AND account = {a} AND since < {now} - ?`),
 		counts: sql(`SELECT (SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 1),
 			(SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 2),
 			(SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 4), (SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 5),
@@ -259,7 +264,7 @@ func newQueries(d Dialect, table, account, metaRow string) queries {
 			FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS TEXT[]),
 				CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]))
 				AS r(key, event_id, kind, resource, signed, source, late, position, digest, key_id, trace, body, confirmed)
-			ON CONFLICT (key) DO NOTHING` + durableKey)
+			ON CONFLICT (key, account) DO NOTHING` + durableKey)
 		q.completeAll, q.releaseAll = sql(completes+ended), sql(releases+ended)
 		q.fronts = sql(`SELECT due, resource, FALSE FROM (` + fronts + `) AS known`)
 		q.behind = sql(`SELECT e.due, e.resource, {free} FROM {t} AS e WHERE e.account = {a} AND e.state = 1 AND e.due >= ? AND e.due < ?

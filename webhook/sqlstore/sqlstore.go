@@ -82,17 +82,16 @@ type Store struct {
 	logger    *slog.Logger
 	shared    *shared
 
-	account gateway.Account // the zero Account stands for the first account
+	account gateway.Account // the zero Account stands for the only one
 	opening chan struct{}   // has an element while the account is being opened
 	opened  atomic.Bool
-	code    string  // the account's value of the column account; set when it is opened, like q and puts
-	q       queries // for the rows of the account
+	q       queries // for the rows of the account; set when it is opened, like puts
 	puts    *batches[webhook.Record, webhook.Entry]
 }
 
 // shared is what the Stores of all accounts have in common.
 type shared struct {
-	q     queries // of the first account; those that have a key as an argument are for all accounts
+	q     queries // of no account; those that have a token as an argument are for all accounts
 	idle  dbms.Idle
 	build func() (*debug.BuildInfo, bool)
 	puts  chan struct{} // has an element for each delivery that is being stored
@@ -128,7 +127,7 @@ var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,30}\.)?[a-z_][a-z0-9_]{0
 // an error.
 func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 	s := &Store{
-		db: db, dialect: dialect, table: DefaultTable, retention: defaultRetention, frontier: frontier{names: "[]"},
+		db: db, dialect: dialect, table: DefaultTable, retention: defaultRetention, frontier: frontier{names: "[]"}, opening: make(chan struct{}, 1),
 		shared: &shared{build: debug.ReadBuildInfo, puts: make(chan struct{}, maxPuts), alone: make(chan struct{}, maxAlone), views: make(map[gateway.Account]*Store)},
 	}
 	for _, o := range opts {
@@ -148,12 +147,11 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) *Store {
 		s.err = fmt.Errorf("sqlstore: WithRetention(%v) is shorter than %v: the gateway redelivers for 24 hours, and an event that is forgotten "+
 			"earlier would be handled twice", s.retention, webhook.MinRetention)
 	default:
-		s.q = newQueries(dialect, s.table, "", "")
+		s.q = newQueries(dialect, s.table, "")
 	}
 	s.shared.q, s.puts = s.q, s.newPuts()
 	s.shared.completed = s.newSettled(s.q.complete, s.q.completeAll)
 	s.shared.released = s.newSettled(s.q.release, s.q.releaseAll)
-	s.opened.Store(true)
 	return s
 }
 

@@ -64,8 +64,7 @@ func (s *Store) CompleteTx(ctx context.Context, tx Tx, c *webhook.Claim) error {
 	if s.err != nil {
 		return s.err
 	}
-	row, token := held(c)
-	return affectsOne(tx.ExecContext(ctx, s.shared.q.complete, row, token))
+	return affectsOne(tx.ExecContext(ctx, s.shared.q.complete, c.Key, c.Token))
 }
 
 // putPlain stores an event that only its key identifies. It needs one
@@ -79,7 +78,7 @@ func (s *Store) putAs(ctx context.Context, db Tx, rec webhook.Record, state webh
 	if err != nil || added {
 		return webhook.Entry{Key: rec.Key, State: state, Added: added}, err
 	}
-	return s.entry(ctx, db, s.rowKey(rec.Key), rec.Digest)
+	return s.entry(ctx, db, rec.Key, rec.Digest)
 }
 
 // PutDead implements [webhook.Store].
@@ -98,7 +97,10 @@ func (s *Store) PutDead(ctx context.Context, rec webhook.Record, reason string) 
 func (s *Store) insert(
 	ctx context.Context, db Tx, rec webhook.Record, state webhook.State, reason string,
 ) (added bool, err error) {
-	res, err := db.ExecContext(ctx, s.q.insert, s.rowKey(rec.Key), rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
+	if rec.Key == "" { // that of the accounts' rows
+		return false, errors.New("sqlstore: Record.Key is empty: it must identify the event")
+	}
+	res, err := db.ExecContext(ctx, s.q.insert, rec.Key, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
 		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Digest, text(rec.KeyID), text(rec.Trace),
 		rec.Body, rec.Confirmed, int64(state), reason)
 	if err != nil {
@@ -108,13 +110,12 @@ func (s *Store) insert(
 	return n == 1, err
 }
 
-// entry returns the entry of the row with that key.
-func (s *Store) entry(ctx context.Context, db Tx, row, digest string) (webhook.Entry, error) {
+// entry returns the entry of the event with that key.
+func (s *Store) entry(ctx context.Context, db Tx, key, digest string) (webhook.Entry, error) {
 	var e webhook.Entry
 	var known string
 	var wait int64
-	err := db.QueryRowContext(ctx, s.shared.q.entry, row).Scan(&e.Key, &e.State, &known, &wait)
-	e.Key = s.eventKey(e.Key)
+	err := db.QueryRowContext(ctx, s.q.entry, key).Scan(&e.Key, &e.State, &known, &wait)
 	e.Wait = time.Duration(wait) * time.Millisecond
 	e.Conflict = digest != "" && known != "" && digest != known
 	return e, err
@@ -123,7 +124,7 @@ func (s *Store) entry(ctx context.Context, db Tx, row, digest string) (webhook.E
 // stored is entry in a transaction of its own.
 func (s *Store) stored(ctx context.Context, key string) (entry webhook.Entry, err error) {
 	err = s.try(ctx, func() error {
-		entry, err = s.entry(ctx, s.db, s.rowKey(key), "")
+		entry, err = s.entry(ctx, s.db, key, "")
 		return err
 	})
 	return entry, err
@@ -160,14 +161,14 @@ func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry
 	case err != nil:
 		return entry, err
 	case !added:
-		return s.entry(ctx, tx, s.rowKey(rec.Key), rec.Digest)
+		return s.entry(ctx, tx, rec.Key, rec.Digest)
 	case rec.Signed:
 		entry, err = s.putSigned(ctx, tx, rec)
 	default:
 		var twin string
-		err = tx.QueryRowContext(ctx, s.q.twinOfConfirmed, s.rowKey(rec.Key), rec.Fact, rec.EventID).Scan(&twin)
+		err = tx.QueryRowContext(ctx, s.q.twinOfConfirmed, rec.Key, rec.Fact, rec.EventID).Scan(&twin)
 		if err == nil {
-			return s.putAway(ctx, tx, s.rowKey(rec.Key), twin)
+			return s.putAway(ctx, tx, rec.Key, twin)
 		}
 		entry = webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
 	}
@@ -179,8 +180,8 @@ func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry
 
 // putAway removes a confirmed event that was just inserted but is already
 // stored as twin.
-func (s *Store) putAway(ctx context.Context, tx Tx, row, twin string) (webhook.Entry, error) {
-	if _, err := tx.ExecContext(ctx, s.shared.q.putAway, row); err != nil {
+func (s *Store) putAway(ctx context.Context, tx Tx, key, twin string) (webhook.Entry, error) {
+	if _, err := tx.ExecContext(ctx, s.q.putAway, key); err != nil {
 		return webhook.Entry{}, err
 	}
 	return s.entry(ctx, tx, twin, "")
@@ -192,17 +193,16 @@ func (s *Store) putSigned(ctx context.Context, tx Tx, rec webhook.Record) (webho
 	entry := webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
 	var twin, wait int64
 	var found webhook.Entry
-	row := s.rowKey(rec.Key)
-	err := tx.QueryRowContext(ctx, s.q.twinOfSigned, row, rec.Fact, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact).
+	err := tx.QueryRowContext(ctx, s.q.twinOfSigned, rec.Key, rec.Fact, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact).
 		Scan(&twin, &found.Key, &found.State, &wait)
 	if err != nil {
 		return entry, err
 	}
-	found.Key, found.Wait = s.eventKey(found.Key), time.Duration(wait)*time.Millisecond
-	if _, err := tx.ExecContext(ctx, s.q.match, row, twin); err != nil {
+	found.Wait = time.Duration(wait) * time.Millisecond
+	if _, err := tx.ExecContext(ctx, s.q.match, rec.Key, twin); err != nil {
 		return entry, err
 	}
-	_, err = tx.ExecContext(ctx, s.q.standIn, twin, row)
+	_, err = tx.ExecContext(ctx, s.q.standIn, twin, rec.Key)
 	return found, err
 }
 
@@ -234,7 +234,7 @@ func (s *Store) claimOne(ctx context.Context, key string, lease time.Duration) (
 }
 
 func (s *Store) claimBy(ctx context.Context, query, key string, lease time.Duration) (*webhook.Claim, error) {
-	claims, err := s.claims(ctx, query, func(token string) []any { return []any{token, lease.Milliseconds(), s.rowKey(key)} })
+	claims, err := s.claims(ctx, query, func(token string) []any { return []any{token, lease.Milliseconds(), key} })
 	if err != nil || len(claims) == 0 {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func (s *Store) takeBack(ctx context.Context, key string) error {
 		return err
 	}
 	return s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.q.takeBack, s.rowKey(key))
+		_, err := s.db.ExecContext(ctx, s.q.takeBack, key)
 		return err
 	})
 }
@@ -369,7 +369,7 @@ func (s *Store) claims(ctx context.Context, query string, args func(token string
 	}
 	slices.SortFunc(found, func(a, b claimRow) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.seq, b.seq)) })
 	for _, r := range found {
-		r.claim.Key, r.claim.Token = s.eventKey(r.claim.Key), s.claimToken(token.String())
+		r.claim.Token = token.String()
 		claims = append(claims, r.claim)
 	}
 	return claims, nil
@@ -397,13 +397,12 @@ func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duratio
 	if s.err != nil {
 		return s.err
 	}
-	row, token := held(c)
-	err := s.update(ctx, s.shared.q.extend, lease.Milliseconds(), row, token)
+	err := s.update(ctx, s.shared.q.extend, lease.Milliseconds(), c.Key, c.Token)
 	if !errors.Is(err, webhook.ErrClaimLost) {
 		return err
 	}
 	var n int
-	if err := s.row(ctx, s.shared.q.holds, []any{row, token}, &n); err != nil {
+	if err := s.row(ctx, s.shared.q.holds, []any{c.Key, c.Token}, &n); err != nil {
 		return err
 	}
 	if n == 0 {
@@ -442,8 +441,7 @@ func (s *Store) end(ctx context.Context, by *batches[*webhook.Claim, struct{}], 
 
 // settle ends a claim. It returns ErrClaimLost if the claim is no longer valid.
 func (s *Store) settle(ctx context.Context, query string, c *webhook.Claim, args ...any) error {
-	row, token := held(c)
-	return s.update(ctx, query, append(args, row, token)...)
+	return s.update(ctx, query, append(args, c.Key, c.Token)...)
 }
 
 // update changes one row. It returns ErrClaimLost if the row is no longer in the

@@ -21,7 +21,7 @@ func (s *Store) Remembers(ctx context.Context) (time.Duration, error) {
 	var age int64
 	err := s.row(ctx, s.q.since, nil, &age)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("sqlstore: the table %s lacks the row %q: run Migrate", s.table, metaKey)
+		return 0, fmt.Errorf("sqlstore: the table %s no longer has the account %s: if it was emptied, run Migrate and create the receiver again", s.table, s.account.Name)
 	}
 	return min(s.retention, time.Duration(max(age, 0))*time.Millisecond), err
 }

@@ -169,20 +169,18 @@ func TestEachAccountHasAQueue(t *testing.T) {
 		require.NoError(t, err)
 		return rx
 	}
-	require.ErrorContains(t, in.Configure(&river.Config{}, rx("shop-br")), "run Migrate")
 	require.NoError(t, in.Migrate(t.Context()))
 	long := strings.Repeat("x", 64)
 	config := &river.Config{}
 	require.NoError(t, in.Configure(config, rx("shop-br"), rx("shop-mx"), rx("Shop.AR"), rx(long)))
 	names := map[string]bool{}
 	for _, account := range []string{"shop-br", "shop-mx", "Shop.AR", long} {
-		name, err := in.QueueOf(t.Context(), gateway.Account{Name: account})
-		require.NoError(t, err)
+		name := in.QueueOf(gateway.Account{Name: account})
 		assert.Contains(t, config.Queues, name)
 		names[name] = true
 	}
 	assert.Len(t, names, 4)
-	assert.True(t, names[inbox.Queue] && names[inbox.Queue+"_shop-mx"])
+	assert.True(t, names["gateway_webhooks_shop-br"] && names["gateway_webhooks_shop-mx"])
 	_, err = river.NewClient(riverpgxv5.New(pool), config)
 	require.NoError(t, err, "River allows the names")
 
@@ -219,4 +217,54 @@ func TestTheEventsOfEveryAccountAreAdopted(t *testing.T) {
 	var effects int
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT COUNT(DISTINCT event_id) FROM effects`).Scan(&effects))
 	assert.Equal(t, 2, effects)
+}
+
+// A job whose process died is rescued although an event with the same key, of another
+// account, is being handled.
+func TestTheSweepTellsAccountsApart(t *testing.T) {
+	t.Parallel()
+	url := newDatabase(t)
+	pool := newPool(t, url)
+	in, err := inbox.New(inbox.Config{Pool: pool, Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, in.Migrate(t.Context()))
+	for _, account := range []string{"shop-br", "shop-mx"} {
+		body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: "evt_1", ResourceID: "tx_1"}.Body()
+		e, err := in.For(gateway.Account{Name: account}).Put(t.Context(), webhook.Record{
+			Key: "id evt_1", EventID: "evt_1", Kind: webhook.TransactionPaid, Resource: "transaction/tx_1", Signed: true, Body: body,
+		})
+		require.NoError(t, err)
+		assert.True(t, e.Added, account)
+	}
+	_, err = pool.Exec(t.Context(), `UPDATE river_job SET state = 'running', attempted_at = now() - interval '1 hour', attempt = 1`)
+	require.NoError(t, err)
+	brazil, _ := in.Store.For(gateway.Account{Name: "shop-br"}).(*sqlstore.Store)
+	claim, _, err := brazil.Claim(t.Context(), "id evt_1", time.Hour)
+	require.NoError(t, err)
+	require.NotNil(t, claim)
+	drained(t, tenants(t, url, "shop-mx")["shop-mx"])
+	var effects string
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT string_agg(event_id, ',') FROM effects`).Scan(&effects))
+	assert.Equal(t, "shop-mx evt_1", effects)
+	var running string
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT string_agg(args->>'account', ',') FROM river_job WHERE kind = 'gateway_webhook' AND state = 'running'`).Scan(&running))
+	assert.Equal(t, "shop-br", running)
+}
+
+// No worker would run the job of an event without an account.
+func TestAnInboxWithoutAnAccountStoresNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, newDatabase(t), handleEverything, nil)
+	const message = "use the store of a receiver, or call For"
+	_, err := s.in.Put(t.Context(), webhook.Record{Key: "id e1"})
+	require.ErrorContains(t, err, message)
+	_, err = s.in.PutDead(t.Context(), webhook.Record{Key: "id e1"}, "a test")
+	require.ErrorContains(t, err, message)
+	_, err = s.in.Requeue(t.Context(), "id e1")
+	require.ErrorContains(t, err, message)
+	_, err = s.in.Adopt(t.Context())
+	require.ErrorContains(t, err, "Adopt needs the accounts")
+	n, err := s.rx.Counts(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, webhook.Counts{}, n)
 }

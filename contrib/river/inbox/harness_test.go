@@ -109,6 +109,12 @@ func open(t *testing.T, url string, register func(*shop), change func(*webhook.C
 	return s
 }
 
+// store returns the inbox of the process's account.
+func (s *shop) store() *inbox.Inbox {
+	in, _ := s.in.For(s.rx.Account()).(*inbox.Inbox)
+	return in
+}
+
 func (s *shop) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -23,10 +23,8 @@ import (
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
-// Queue is the River queue of the events of the first account in the table; see
-// [Inbox.QueueOf]. Pause and resume it with River: QueuePause(ctx, inbox.Queue,
-// nil). Events that arrive meanwhile wait.
-const Queue = "gateway_webhooks"
+// baseQueue is the first part of the queues' names.
+const baseQueue = "gateway_webhooks"
 
 // Config configures an [Inbox]. Pool is required.
 type Config struct {
@@ -59,7 +57,7 @@ type Inbox struct {
 	db      *sql.DB               // over the pool
 	river   *river.Client[pgx.Tx] // inserts and retries only
 	rescue  string                // the sweep's statement
-	account gateway.Account       // the zero Account stands for the first account
+	account gateway.Account       // the zero Account until For is called
 }
 
 var _ webhook.Store = (*Inbox)(nil)
@@ -111,7 +109,7 @@ func (in *Inbox) For(account gateway.Account) webhook.Store {
 // Configure adds the inbox to the configuration of a River client that handles the
 // events of these receivers, each of another account: the job types, the queue of
 // each account with 16 workers unless it is already configured, and a periodic
-// sweep. Register the handlers before the client starts. The tables must exist.
+// sweep. Register the handlers before the client starts.
 //
 // A client with LeaderElectionDisabled runs no periodic jobs, so another
 // client must run them.
@@ -125,11 +123,9 @@ func (in *Inbox) Configure(config *river.Config, receivers ...*webhook.Receiver)
 	if config.Queues == nil {
 		config.Queues = make(map[string]river.QueueConfig)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), configureTimeout)
-	defer cancel()
 	w := &worker{tenants: make(map[string]tenant)}
 	for _, rx := range receivers {
-		queue, err := w.add(ctx, in, rx)
+		queue, err := w.add(in, rx)
 		if err != nil {
 			return err
 		}
@@ -148,9 +144,6 @@ func (in *Inbox) Configure(config *river.Config, receivers ...*webhook.Receiver)
 	return nil
 }
 
-// configureTimeout limits how long Configure waits for the database.
-const configureTimeout = 10 * time.Second
-
 // addQueue adds a queue, unless it is configured.
 func addQueue(config *river.Config, name string, workers int) {
 	if _, set := config.Queues[name]; !set {
@@ -158,31 +151,16 @@ func addQueue(config *river.Config, name string, workers int) {
 	}
 }
 
-// QueueOf returns the River queue of an account's events: [Queue] for the first
-// account in the table, and one of its own for every other. It registers an
-// account that the table does not have yet.
-func (in *Inbox) QueueOf(ctx context.Context, account gateway.Account) (string, error) {
-	name, err := in.of(account).code(ctx)
-	return queueOf(name), err
-}
+// QueueOf returns the name of the River queue of an account's events:
+// "gateway_webhooks_" and the account's name, or a hash of a name that has capital
+// letters or dots or is too long. Pause and resume it with River:
+// QueuePause(ctx, in.QueueOf(rx.Account()), nil). Events that arrive meanwhile wait.
+func (in *Inbox) QueueOf(account gateway.Account) string { return queueOf(account.Name) }
 
 // of is For with the type of its result.
 func (in *Inbox) of(account gateway.Account) *Inbox {
 	view, _ := in.For(account).(*Inbox) // it is one
 	return view
-}
-
-// code returns the name of the account, or "" for the first account, whose jobs may
-// be older than the names.
-func (in *Inbox) code(ctx context.Context) (string, error) {
-	first, err := in.IsFirst(ctx)
-	if err != nil {
-		return "", fmt.Errorf("inbox: %w", err)
-	}
-	if first {
-		return "", nil
-	}
-	return in.account.Name, nil
 }
 
 var queueName = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
@@ -193,15 +171,12 @@ const maxQueueName = 64
 // queueOf returns the queue of an account. An account's name that River does not
 // allow in a queue's is hashed.
 func queueOf(account string) string {
-	if account == "" {
-		return Queue
-	}
-	name := Queue + "_" + account
+	name := baseQueue + "_" + account
 	if queueName.MatchString(account) && len(name) <= maxQueueName {
 		return name
 	}
 	sum := sha256.Sum256([]byte(account))
-	return Queue + "_" + hex.EncodeToString(sum[:8])
+	return baseQueue + "_" + hex.EncodeToString(sum[:8])
 }
 
 // HandleTx returns a handler that runs fn in the database transaction that completes

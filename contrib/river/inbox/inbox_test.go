@@ -154,7 +154,7 @@ func TestTheEventsOfAResourceStayInOrder(t *testing.T) {
 	s := open(t, newDatabase(t), handleEverything, nil)
 	paused, unsubscribe := s.client.Subscribe(river.EventKindQueuePaused)
 	defer unsubscribe()
-	require.NoError(t, s.client.QueuePause(t.Context(), inbox.Queue, nil))
+	require.NoError(t, s.client.QueuePause(t.Context(), s.in.QueueOf(s.rx.Account()), nil))
 	<-paused
 	const resources, each = 10, 12
 	for i := range each {
@@ -163,7 +163,7 @@ func TestTheEventsOfAResourceStayInOrder(t *testing.T) {
 		}
 	}
 	assert.Empty(t, s.effects(), "while the queue is paused, events are stored and not handled")
-	require.NoError(t, s.client.QueueResume(t.Context(), inbox.Queue, nil))
+	require.NoError(t, s.client.QueueResume(t.Context(), s.in.QueueOf(s.rx.Account()), nil))
 	s.eventually("all are handled", func() bool { return len(s.effects()) == resources*each })
 	last := map[byte]string{}
 	for _, id := range s.effects() {
@@ -213,16 +213,16 @@ func TestEventsOfPlainSQLStoreAreAdopted(t *testing.T) {
 	s := open(t, newDatabase(t), handleEverything, nil)
 	for _, id := range []string{"e1", "e2"} { // as a process without River stores them
 		body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: id, ResourceID: id}.Body()
-		_, err := s.in.Store.Put(t.Context(), webhook.Record{
+		_, err := s.store().Store.Put(t.Context(), webhook.Record{
 			Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + id, Signed: true, Body: body,
 		})
 		require.NoError(t, err)
 	}
-	n, err := s.in.Adopt(t.Context())
+	n, err := s.in.Adopt(t.Context(), s.rx.Account())
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 	s.eventually("both are handled", func() bool { return len(s.effects()) == 2 })
-	n, err = s.in.Adopt(t.Context())
+	n, err = s.in.Adopt(t.Context(), s.rx.Account())
 	require.NoError(t, err)
 	assert.Zero(t, n)
 }
@@ -233,13 +233,13 @@ func TestAnEventWhoseJobWasCancelledIsAdopted(t *testing.T) {
 	s := open(t, newDatabase(t), handleEverything, nil)
 	paused, unsubscribe := s.client.Subscribe(river.EventKindQueuePaused)
 	defer unsubscribe()
-	require.NoError(t, s.client.QueuePause(t.Context(), inbox.Queue, nil))
+	require.NoError(t, s.client.QueuePause(t.Context(), s.in.QueueOf(s.rx.Account()), nil))
 	<-paused
 	s.deliver(webhook.TransactionPaid, "e1", "tx")
 	_, err := s.client.JobCancel(t.Context(), s.job("e1").ID)
 	require.NoError(t, err)
-	require.NoError(t, s.client.QueueResume(t.Context(), inbox.Queue, nil))
-	n, err := s.in.Adopt(t.Context())
+	require.NoError(t, s.client.QueueResume(t.Context(), s.in.QueueOf(s.rx.Account()), nil))
+	n, err := s.in.Adopt(t.Context(), s.rx.Account())
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
 	s.state("e1", rivertype.JobStateCompleted)
@@ -271,5 +271,5 @@ func TestInvalidConfigurations(t *testing.T) {
 	require.ErrorContains(t, s.in.Configure(config, s.rx), "inbox: ", "the workers are already registered")
 	_, err := river.NewClient(riverpgxv5.New(s.pool), config)
 	require.NoError(t, err)
-	assert.Equal(t, 16, config.Queues[inbox.Queue].MaxWorkers)
+	assert.Equal(t, 16, config.Queues["gateway_webhooks_shop"].MaxWorkers)
 }

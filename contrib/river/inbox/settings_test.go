@@ -59,14 +59,14 @@ func TestPaymentsAreHandledOnceWithEverySettingOfTheDatabase(t *testing.T) {
 			for range senders {
 				all.Go(func() {
 					for rec := range deliveries {
-						_, err := s.in.Put(t.Context(), rec)
+						_, err := s.store().Put(t.Context(), rec)
 						assert.NoError(t, err)
 					}
 				})
 			}
 			all.Wait()
 			s.eventually("all payments", func() bool {
-				n, err := s.in.Counts(t.Context())
+				n, err := s.rx.Counts(t.Context())
 				return assert.NoError(t, err) && n.Waiting == 0 && n.Claimed == 0
 			})
 			assert.Len(t, s.effects(), payments)
@@ -82,20 +82,20 @@ func TestARequeueThatFailsChangesNothing(t *testing.T) {
 		Key: "id e1", EventID: "e1", Kind: webhook.TransactionPaid, Resource: "transaction/e1", Signed: true,
 		Body: []byte(`{"id":"e1","event":"transaction","data":{"id":"e1","event_type":"transaction.paid"}}`),
 	}
-	_, err := s.in.PutDead(t.Context(), rec, "a test")
+	_, err := s.store().PutDead(t.Context(), rec, "a test")
 	require.NoError(t, err)
 	refuse := func(statement string) {
 		_, err := s.pool.Exec(t.Context(), statement)
 		require.NoError(t, err)
 	}
 	refuse(`ALTER TABLE river_job ADD CONSTRAINT no_requeue CHECK (kind <> 'gateway_webhook') NOT VALID`)
-	_, err = s.in.Requeue(t.Context(), "id e1")
+	_, err = s.store().Requeue(t.Context(), "id e1")
 	require.Error(t, err)
 	dead, err := s.rx.DeadLetters(t.Context(), webhook.DeadLetterQuery{})
 	require.NoError(t, err)
 	require.Len(t, dead, 1, "still a dead letter")
 	refuse(`ALTER TABLE river_job DROP CONSTRAINT no_requeue`)
-	n, err := s.in.Requeue(t.Context(), "id e1")
+	n, err := s.store().Requeue(t.Context(), "id e1")
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
 	s.eventually("the event is handled", func() bool { return len(s.effects()) == 1 })
@@ -146,7 +146,7 @@ func TestTheInboxBehindPgBouncer(t *testing.T) {
 		assert.Equal(t, http.StatusOK, got.Status)
 	}
 	assert.Eventually(t, func() bool {
-		n, err := in.Counts(t.Context())
+		n, err := rx.Counts(t.Context())
 		return assert.NoError(t, err) && n.Waiting == 0 && n.Claimed == 0
 	}, 2*time.Minute, 20*time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)

@@ -32,10 +32,7 @@ func (in *Inbox) PutDead(ctx context.Context, rec webhook.Record, reason string)
 }
 
 func (in *Inbox) put(ctx context.Context, put func(sqlstore.Tx) (webhook.Entry, error), rec webhook.Record) (entry webhook.Entry, err error) {
-	job, err := in.job(ctx, rec)
-	if err != nil {
-		return webhook.Entry{}, err
-	}
+	job := in.job(rec)
 	err = in.write(ctx, func(conn *sql.Conn, tx pgx.Tx) (err error) {
 		if entry, err = put(conn); err != nil || !entry.Added {
 			return err
@@ -50,19 +47,20 @@ func (in *Inbox) put(ctx context.Context, put func(sqlstore.Tx) (webhook.Entry, 
 }
 
 // job returns the arguments of an event's job.
-func (in *Inbox) job(ctx context.Context, rec webhook.Record) (jobArgs, error) {
-	account, err := in.code(ctx)
-	if err != nil {
-		return jobArgs{}, err
-	}
-	row, err := in.RowKey(ctx, rec.Key)
-	return jobArgs{Key: row, Account: account, Event: string(rec.Kind), Resource: rec.Resource}, err
+func (in *Inbox) job(rec webhook.Record) jobArgs {
+	return jobArgs{Key: rec.Key, Account: in.account.Name, Event: string(rec.Kind), Resource: rec.Resource}
 }
+
+// errNoAccount is the error for a job without an account, which no worker would run.
+var errNoAccount = errors.New("inbox: the inbox has no account: use the store of a receiver, or call For")
 
 // write runs a transaction of the inbox itself, and repeats it after a
 // conflict. The store and River see what other transactions committed after it
 // began, whatever the session's default isolation is.
 func (in *Inbox) write(ctx context.Context, fn func(conn *sql.Conn, tx pgx.Tx) error) error {
+	if in.account.Name == "" {
+		return errNoAccount
+	}
 	return retry(ctx, func() error { return in.inTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, fn) })
 }
 
@@ -119,10 +117,7 @@ func (in *Inbox) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposi
 // Requeue implements [webhook.Store].
 func (in *Inbox) Requeue(ctx context.Context, keys ...string) (n int, err error) {
 	for _, key := range keys {
-		job, err := in.job(ctx, webhook.Record{Key: key})
-		if err != nil {
-			return n, err
-		}
+		job := in.job(webhook.Record{Key: key})
 		found := false
 		err = in.write(ctx, func(conn *sql.Conn, tx pgx.Tx) (err error) {
 			if found, err = in.RequeueTx(ctx, conn, key); err != nil || !found {
@@ -156,12 +151,11 @@ func (in *Inbox) wake(ctx context.Context, tx pgx.Tx, job jobArgs) error {
 }
 
 // Adopt inserts a job for each unfinished event of these accounts that has none,
-// and returns their number; without arguments, it does so for the first account in
-// the table. Call it when you switch from plain sqlstore, once the last process
+// and returns their number. Call it when you switch from plain sqlstore, once the last process
 // that uses it has stopped, and after deleting or cancelling jobs by hand.
 func (in *Inbox) Adopt(ctx context.Context, accounts ...gateway.Account) (n int, err error) {
 	if len(accounts) == 0 {
-		return in.adoptAll(ctx)
+		return 0, errors.New("inbox: Adopt needs the accounts whose events get jobs, such as Receiver.Account")
 	}
 	for _, account := range accounts {
 		adopted, err := in.of(account).adoptAll(ctx)
@@ -181,9 +175,7 @@ func (in *Inbox) adoptAll(ctx context.Context) (n int, err error) {
 		}
 		params := make([]river.InsertManyParams, len(names))
 		for i, e := range names {
-			if params[i].Args, err = in.job(ctx, e); err != nil {
-				return n, err
-			}
+			params[i].Args = in.job(e)
 		}
 		adopted := 0
 		err = in.write(ctx, func(_ *sql.Conn, tx pgx.Tx) (err error) {

@@ -23,8 +23,8 @@ import (
 // jobArgs identifies an event. River stores and shows it, so it does not contain
 // the event itself.
 type jobArgs struct {
-	Key      string `json:"key" river:"unique"`             // of the row, see sqlstore.Store.RowKey
-	Account  string `json:"account,omitempty"`              // "" is the first account in the table
+	Key      string `json:"key" river:"unique"` // of the event
+	Account  string `json:"account" river:"unique"`
 	After    int64  `json:"after,omitempty" river:"unique"` // the job that this one follows
 	Event    string `json:"event,omitempty"`                // "transaction.paid"
 	Resource string `json:"resource,omitempty"`
@@ -97,7 +97,7 @@ func (r *run) completeTx(ctx context.Context, tx pgx.Tx, c *webhook.Claim) error
 type worker struct {
 	river.WorkerDefaults[jobArgs]
 
-	tenants map[string]tenant // by the name in the jobs
+	tenants map[string]tenant // by the account in the jobs
 }
 
 // tenant handles the events of one account.
@@ -107,16 +107,12 @@ type tenant struct {
 }
 
 // add adds a receiver, and returns the queue of its account.
-func (w *worker) add(ctx context.Context, in *Inbox, rx *webhook.Receiver) (queue string, err error) {
-	t := tenant{in: in.of(rx.Account()), rx: rx}
-	name, err := t.in.code(ctx)
-	if err != nil {
-		return "", err
-	}
+func (w *worker) add(in *Inbox, rx *webhook.Receiver) (queue string, err error) {
+	name := rx.Account().Name
 	if _, taken := w.tenants[name]; taken {
-		return "", fmt.Errorf("inbox: two receivers have the account %s", rx.Account().Name)
+		return "", fmt.Errorf("inbox: two receivers have the account %s", name)
 	}
-	w.tenants[name] = t
+	w.tenants[name] = tenant{in: in.of(rx.Account()), rx: rx}
 	return queueOf(name), nil
 }
 
@@ -148,13 +144,7 @@ func (w *worker) work(ctx context.Context, job *river.Job[jobArgs]) error {
 	if !found { // its queue is configured, but no receiver
 		return river.JobSnooze(pause(job, asidePause, longestPause))
 	}
-	key, own, err := t.in.EventKey(ctx, job.Args.Key)
-	switch {
-	case err != nil:
-		return unworked(job, err)
-	case !own:
-		return river.JobCancel(errors.New("inbox: the job names an event of another account"))
-	}
+	key := job.Args.Key
 	r := &run{job: job, key: key, result: make(map[string]webhook.Disposition)}
 	ctx = context.WithValue(ctx, runKey{}, r)
 	for range maxTurns {
@@ -317,5 +307,5 @@ const rescueJobs = `UPDATE %[1]s SET state = 'available', scheduled_at = now() W
 	SELECT j.id FROM %[1]s AS j
 	WHERE j.state = 'running' AND j.kind || '' = $1 AND j.attempted_at < now() - make_interval(secs => $2)
 		AND NOT EXISTS (SELECT FROM %[2]s AS e
-			WHERE e.key = j.args->>'key' AND e.state + 0 = 2 AND e.lease > EXTRACT(EPOCH FROM now()) * 1000)
+			WHERE e.key = j.args->>'key' AND e.account = j.args->>'account' AND e.state + 0 = 2 AND e.lease > EXTRACT(EPOCH FROM now()) * 1000)
 	ORDER BY j.id LIMIT $3 FOR UPDATE SKIP LOCKED)`
