@@ -77,11 +77,12 @@ type Conn interface {
 	// Exec runs a statement and returns how many rows it changed.
 	Exec(ctx context.Context, statement string, args ...any) (int64, error)
 
-	// Query calls row for each row of a query's result, until row returns an error.
+	// Query calls row for each row of a query's result, until row returns an error. row
+	// only reads: the connection is busy until Query returns.
 	Query(ctx context.Context, query string, args []any, row func(Scanner) error) error
 }
 
-// Batcher is a [Conn] that sends several statements in one round trip.
+// Batcher is a [Conn] of a transaction that sends several statements in one round trip.
 type Batcher interface {
 	Conn
 

@@ -96,8 +96,9 @@ func (d *sqlDriver) Conn() Conn { return sqlConn{d.db, d.dialect} }
 // [Driver].
 func (d *sqlDriver) Keep(ctx context.Context, logger *slog.Logger) {
 	if limit, first := d.idle.Keep(d.db); first {
-		logger.WarnContext(ctx, "gateway: the pool kept too few idle connections and opened new ones all the time; the limit was raised. "+
-			"Set it where you open the database, to the number of workers + 4 or more", slog.String("call", fmt.Sprintf("db.SetMaxIdleConns(%d)", limit)))
+		logger.WarnContext(ctx, "gateway: the pool kept too few idle connections and opened new ones all the time; the "+
+			"limit was raised. Set it where you open the database, to the number of workers + 4 or more",
+			slog.String("call", fmt.Sprintf("db.SetMaxIdleConns(%d)", limit)))
 	}
 }
 
