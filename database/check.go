@@ -14,7 +14,7 @@ import (
 func (d *sqlDriver) Check(ctx context.Context) error {
 	switch {
 	case d.db == nil:
-		return errors.New("the database is nil")
+		return errNil
 	case d.dialect == DialectPostgres:
 		return dbms.CheckPooler(ctx, d.db)
 	case d.db.Stats().MaxOpenConnections == 1:

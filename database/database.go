@@ -44,9 +44,10 @@ func (d Dialect) String() string {
 // Driver connects a package to a database. TX is the type of its transactions, as in your
 // code. [SQLite] and [Postgres] are for [database/sql]; contrib/pgx has one for pgxpool.
 //
-// A driver may also have the method Keep(ctx context.Context, logger *slog.Logger), which
-// is called before a package uses the database, and keeps the connections of a busy pool
-// open.
+// A driver may also have two methods for a pool that closes connections which are needed
+// again at once. Keep(ctx context.Context, logger *slog.Logger), which is called before a
+// package uses the database, keeps them open. Churns() bool reports whether the pool has
+// closed some.
 type Driver[TX any] interface {
 	// Dialect returns the database's dialect of SQL.
 	Dialect() Dialect

@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -18,7 +19,6 @@ import (
 //	file:shop.db?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)
 //
 // A package that is opened on it returns an error that names a setting that is missing.
-//
 // Begin your own transactions with a context that does not end during them
 // ([context.WithoutCancel]): modernc.org/sqlite before v1.41.0 may otherwise return a
 // connection to the pool that still has the write lock, and no one can write until
@@ -50,6 +50,9 @@ func (d *sqlDriver) Dialect() Dialect { return d.dialect }
 
 // Begin implements [Driver].
 func (d *sqlDriver) Begin(ctx context.Context, level sql.IsolationLevel) (*sql.Tx, error) {
+	if d.db == nil {
+		return nil, errNil
+	}
 	if d.dialect == DialectPostgres {
 		return d.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	}
@@ -90,17 +93,37 @@ func (d *sqlDriver) Rollback(_ context.Context, tx *sql.Tx) error {
 func (d *sqlDriver) In(tx *sql.Tx) Conn { return sqlConn{tx, d.dialect} }
 
 // Conn implements [Driver].
-func (d *sqlDriver) Conn() Conn { return sqlConn{d.db, d.dialect} }
+func (d *sqlDriver) Conn() Conn {
+	if d.db == nil {
+		return nilConn{}
+	}
+	return sqlConn{d.db, d.dialect}
+}
+
+// errNil is the error for a driver of a nil [sql.DB]. Its users are created without an error
+// of their own.
+var errNil = errors.New("the database is nil")
+
+type nilConn struct{}
+
+func (nilConn) Exec(context.Context, string, ...any) (int64, error)             { return 0, errNil }
+func (nilConn) Query(context.Context, string, []any, func(Scanner) error) error { return errNil }
 
 // Keep keeps the connections of the workers open; [sql.DB] keeps two by default. See
 // [Driver].
 func (d *sqlDriver) Keep(ctx context.Context, logger *slog.Logger) {
+	if d.db == nil {
+		return
+	}
 	if limit, first := d.idle.Keep(d.db); first {
 		logger.WarnContext(ctx, "gateway: the pool kept too few idle connections and opened new ones all the time; the "+
 			"limit was raised. Set it where you open the database, to the number of workers + 4 or more",
 			slog.String("call", fmt.Sprintf("db.SetMaxIdleConns(%d)", limit)))
 	}
 }
+
+// Churns reports whether the pool has closed idle connections. See [Driver].
+func (d *sqlDriver) Churns() bool { return d.db != nil && d.db.Stats().MaxIdleClosed > 0 }
 
 // sqlConn runs statements on a [sql.DB] or in a [sql.Tx].
 type sqlConn struct {

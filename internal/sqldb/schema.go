@@ -322,12 +322,16 @@ func (db *DB) missing(ctx context.Context, s Session, known []database.Migration
 
 // exists reports whether there is a table.
 func (db *DB) exists(ctx context.Context, s Session, table string) (bool, error) {
-	query, arg := `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?`, table
+	query, args := `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?`, []any{table}
 	if db.Dialect() == database.DialectPostgres {
-		query, arg = `SELECT COUNT(to_regclass(CAST(? AS text)))`, db.Qualified(table)
+		// Not to_regclass: a session remembers which tables it did not find, also after it has
+		// waited for the transaction that creates one.
+		query = `SELECT COUNT(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+			WHERE c.relname = CAST(CAST(? AS text) AS name) AND n.nspname = CAST(CAST(? AS text) AS name)`
+		args = append(args, db.schema)
 	}
 	var n int64
-	_, err := s.First(ctx, query, []any{arg}, Into(&n))
+	_, err := s.First(ctx, query, args, Into(&n))
 	return n > 0, err
 }
 
