@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
@@ -24,7 +25,7 @@ type Merchant struct {
 	store    *store
 	accounts map[string]*account
 	woken    chan struct{} // has an element if a fact may be waiting for its callback
-	events   *sqlstore.Store
+	events   *sqlstore.Store[*sql.Tx]
 	phase    atomic.Int32 // of Run, see Ready
 }
 
@@ -56,17 +57,17 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 		return nil, err
 	}
 	var driver operations.Driver[*sql.Tx]
-	var dialect sqlstore.Dialect
+	var events database.Driver[*sql.Tx]
 	switch cfg.Dialect {
 	case operations.DialectSQLite:
-		driver, dialect = operations.SQLite(db), sqlstore.SQLite
+		driver, events = operations.SQLite(db), database.SQLite(db)
 	case operations.DialectPostgres:
-		driver, dialect = operations.Postgres(db), sqlstore.Postgres
+		driver, events = operations.Postgres(db), database.Postgres(db)
 	default:
 		return nil, errors.New("merchant: Config.Dialect is unknown: use operations.DialectSQLite or operations.DialectPostgres")
 	}
 	m := &Merchant{cfg: cfg, store: newStore(driver), accounts: make(map[string]*account), woken: make(chan struct{}, 1)}
-	m.events = sqlstore.New(db, dialect, sqlstore.WithLogger(cfg.Logger))
+	m.events = sqlstore.New(events, sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
 		if err := m.add(a, driver); err != nil {
 			return nil, err
@@ -99,7 +100,7 @@ func Open(ctx context.Context, db *sql.DB, cfg Config) (*Merchant, error) {
 
 // opening names the account's conflict as this package does.
 func opening(err error) error {
-	if errors.Is(err, operations.ErrAccountConflict) || errors.Is(err, webhook.ErrAccountConflict) {
+	if errors.Is(err, operations.ErrAccountConflict) || errors.Is(err, gateway.ErrAccountConflict) {
 		return fmt.Errorf("%w: %w", ErrAccount, err)
 	}
 	if errors.Is(err, ErrAccount) {

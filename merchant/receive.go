@@ -2,6 +2,7 @@ package merchant
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 // receive creates the account's receiver.
-func (m *Merchant) receive(a *account, events *sqlstore.Store) (err error) {
+func (m *Merchant) receive(a *account, events *sqlstore.Store[*sql.Tx]) (err error) {
 	cfg := webhook.Config{
 		Keys: a.Keys, Trust: a.Trust, SecretPath: a.SecretPath, Account: a.Name,
 		Store: events, Mode: webhook.Inbox, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,

@@ -2,6 +2,7 @@ package merchant
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -221,8 +222,9 @@ func (m *Merchant) create(ctx context.Context, c conn) error {
 // name.
 func (a *account) register(ctx context.Context, c conn) error {
 	is := a.Client.Account()
-	if _, err := c.exec(ctx, `INSERT INTO gateway_accounts (name, fingerprint, prefix, created_at) VALUES (?, ?, ?, {now}) ON CONFLICT DO NOTHING`,
-		a.Name, is.Fingerprint, a.Prefix); err != nil {
+	if _, err := c.exec(ctx, `INSERT INTO gateway_accounts (name, fingerprint, digest_key, prefix, created_at)
+		VALUES (?, ?, ?, ?, {now}) ON CONFLICT DO NOTHING`,
+		a.Name, is.Fingerprint, rand.Text(), a.Prefix); err != nil {
 		return err
 	}
 	var fingerprint, prefix string

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/operations"
@@ -763,8 +764,10 @@ func (w *world) driver() operations.Driver[*sql.Tx] {
 func (w *world) handledAll() {
 	w.Helper()
 	require.NoError(w, w.gw.Wait(w.Context()))
-	dialect := map[operations.Dialect]sqlstore.Dialect{operations.DialectSQLite: sqlstore.SQLite, operations.DialectPostgres: sqlstore.Postgres}[w.dialect]
-	events := sqlstore.New(w.db, dialect).For(w.cfg.Accounts[0].Client.Account())
+	driver := map[operations.Dialect]func(*sql.DB) database.Driver[*sql.Tx]{
+		operations.DialectSQLite: database.SQLite, operations.DialectPostgres: database.Postgres,
+	}[w.dialect]
+	events := sqlstore.New(driver(w.db)).For(w.cfg.Accounts[0].Client.Account())
 	w.eventually("the webhooks are handled", func() bool {
 		n, err := events.Counts(w.Context())
 		require.NoError(w, err)
