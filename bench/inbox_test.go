@@ -18,6 +18,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -27,16 +28,16 @@ import (
 // disk; SQLite, with these settings, flushes only at checkpoints. PostgreSQL is skipped
 // if DATABASE_URL is not set.
 
-func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.Store)) {
+func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.Store[*sql.Tx])) {
 	b.Helper()
 	for _, d := range []struct {
 		name, driver, dsn string
-		dialect           sqlstore.Dialect
+		on                func(*sql.DB) database.Driver[*sql.Tx]
 		pool              int // 0 for the pool that sql.Open returns
 	}{
-		{"PostgreSQL", "pgx", os.Getenv("DATABASE_URL"), sqlstore.Postgres, 32},
-		{"PostgreSQL, pool of sql.Open", "pgx", os.Getenv("DATABASE_URL"), sqlstore.Postgres, 0},
-		{"SQLite", "sqlite", sqliteFile(b), sqlstore.SQLite, 32},
+		{"PostgreSQL", "pgx", os.Getenv("DATABASE_URL"), database.Postgres, 32},
+		{"PostgreSQL, pool of sql.Open", "pgx", os.Getenv("DATABASE_URL"), database.Postgres, 0},
+		{"SQLite", "sqlite", sqliteFile(b), database.SQLite, 32},
 	} {
 		b.Run(d.name, func(b *testing.B) {
 			if d.dsn == "" {
@@ -49,7 +50,7 @@ func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.
 				db.SetMaxOpenConns(d.pool)
 				db.SetMaxIdleConns(d.pool)
 			}
-			store := sqlstore.New(db, d.dialect, sqlstore.WithTable(newTable("speed")))
+			store := sqlstore.New(d.on(db), in(newSchema(b, db, d.driver)))
 			require.NoError(b, store.Migrate(b.Context()))
 			run(b, db, store)
 		})
@@ -60,6 +61,23 @@ func sqliteFile(b *testing.B) (dsn string) {
 	b.Helper()
 	return "file:" + filepath.Join(b.TempDir(), "events.db") +
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
+}
+
+// newSchema creates a schema for the tables of a store, and returns its name. On SQLite, each
+// store has a file of its own.
+func newSchema(b *testing.B, db *sql.DB, driver string) string {
+	b.Helper()
+	if driver == "sqlite" {
+		return ""
+	}
+	name := newTable("inbox")
+	_, err := db.ExecContext(b.Context(), "CREATE SCHEMA "+name)
+	require.NoError(b, err)
+	return name
+}
+
+func in(schema string) sqlstore.Option {
+	return sqlstore.WithLocation(database.Location{InSchema: schema})
 }
 
 var tables atomic.Int64
@@ -90,7 +108,7 @@ func perSecond(b *testing.B) {
 // BenchmarkInboxInsert measures how fast the receiver verifies, parses and
 // stores deliveries.
 func BenchmarkInboxInsert(b *testing.B) {
-	eachStore(b, func(b *testing.B, _ *sql.DB, store *sqlstore.Store) {
+	eachStore(b, func(b *testing.B, _ *sql.DB, store *sqlstore.Store[*sql.Tx]) {
 		b.Helper()
 		rx := inbox(b, store, -1)
 		var n atomic.Int64
@@ -116,7 +134,7 @@ func BenchmarkInboxInsert(b *testing.B) {
 func BenchmarkInboxDrain(b *testing.B) {
 	for _, kind := range []string{"HandleTx", "plain"} {
 		b.Run(kind, func(b *testing.B) {
-			eachStore(b, func(b *testing.B, db *sql.DB, store *sqlstore.Store) {
+			eachStore(b, func(b *testing.B, db *sql.DB, store *sqlstore.Store[*sql.Tx]) {
 				b.Helper()
 				drainInbox(b, db, store, kind == "HandleTx")
 			})
@@ -124,7 +142,7 @@ func BenchmarkInboxDrain(b *testing.B) {
 	}
 }
 
-func drainInbox(b *testing.B, db *sql.DB, store *sqlstore.Store, transactional bool) {
+func drainInbox(b *testing.B, db *sql.DB, store *sqlstore.Store[*sql.Tx], transactional bool) {
 	b.Helper()
 	name := newTable("effects")
 	_, err := db.ExecContext(b.Context(), "CREATE TABLE "+name+" (event_id TEXT NOT NULL)")
@@ -159,7 +177,7 @@ func drainInbox(b *testing.B, db *sql.DB, store *sqlstore.Store, transactional b
 // BenchmarkInboxBoth stores and handles events at the same time, as in
 // production. It ends when the last event has been handled.
 func BenchmarkInboxBoth(b *testing.B) {
-	eachStore(b, func(b *testing.B, db *sql.DB, store *sqlstore.Store) {
+	eachStore(b, func(b *testing.B, db *sql.DB, store *sqlstore.Store[*sql.Tx]) {
 		b.Helper()
 		name := newTable("effects")
 		_, err := db.ExecContext(b.Context(), "CREATE TABLE "+name+" (event_id TEXT NOT NULL)")
@@ -184,7 +202,7 @@ func BenchmarkInboxBoth(b *testing.B) {
 	})
 }
 
-func fillInbox(b *testing.B, store *sqlstore.Store, n int) {
+func fillInbox(b *testing.B, store *sqlstore.Store[*sql.Tx], n int) {
 	b.Helper()
 	var next atomic.Int64
 	var all sync.WaitGroup

@@ -19,6 +19,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -106,7 +107,7 @@ func openInbox(b *testing.B, pool int, effect bool) queue {
 		db.SetMaxOpenConns(pool)
 		db.SetMaxIdleConns(pool)
 	}
-	store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(newTable("queue")), sqlstore.WithLogger(slog.New(slog.DiscardHandler)))
+	store := sqlstore.New(database.Postgres(db), in(newSchema(b, db, "pgx")), sqlstore.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(b, store.Migrate(b.Context()))
 	effects := newTable("effects")
 	_, err = db.ExecContext(b.Context(), "CREATE TABLE "+effects+" (event_id TEXT NOT NULL)")

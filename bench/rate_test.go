@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -54,7 +55,7 @@ func atRate(b *testing.B, transactional bool, rate, pool int, held bool) {
 		db.SetMaxOpenConns(pool)
 		db.SetMaxIdleConns(pool)
 	}
-	store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(newTable("rate")))
+	store := sqlstore.New(database.Postgres(db), in(newSchema(b, db, "pgx")))
 	require.NoError(b, store.Migrate(b.Context()))
 	effects := newTable("effects")
 	_, err = db.ExecContext(b.Context(), "CREATE TABLE "+effects+" (event_id TEXT NOT NULL)")

@@ -14,12 +14,12 @@ import (
 func (d *sqlDriver) Check(ctx context.Context) error {
 	switch {
 	case d.db == nil:
-		return errors.New("the database is nil")
+		return errNil
 	case d.dialect == DialectPostgres:
 		return dbms.CheckPooler(ctx, d.db)
 	case d.db.Stats().MaxOpenConnections == 1:
-		return errors.New("SQLite is opened with SetMaxOpenConns(1), so that a handler that uses the database beside its transaction waits " +
-			"for itself: allow several connections; only one of them writes at a time")
+		return errors.New("SQLite is opened with SetMaxOpenConns(1), so that a handler that uses the database beside its " +
+			"transaction waits for itself: allow several connections; only one of them writes at a time")
 	}
 	a, err := d.db.Conn(ctx)
 	if err != nil {
@@ -50,15 +50,15 @@ func checkPragmas(ctx context.Context, conn *sql.Conn) error {
 	case p.File == "":
 		return errors.New("the SQLite database is in memory, where no operation survives the process: open a file")
 	case p.Journal != "wal":
-		return fmt.Errorf(`SQLite is opened with journal_mode %s, which lets readers and writers block each other: set journal_mode to WAL; `+
-			`with modernc.org/sqlite, add "&_pragma=journal_mode(WAL)" to the data source name`, p.Journal)
+		return fmt.Errorf(`SQLite is opened with journal_mode %s, which lets readers and writers block each other: set `+
+			`journal_mode to WAL; with modernc.org/sqlite, add "&_pragma=journal_mode(WAL)" to the data source name`, p.Journal)
 	case p.BusyTimeout <= 0:
-		return errors.New(`SQLite is opened without busy_timeout, so that every second writer fails at once: set it for every connection; ` +
-			`with modernc.org/sqlite, add "&_pragma=busy_timeout(10000)" to the data source name`)
+		return errors.New(`SQLite is opened without busy_timeout, so that every second writer fails at once: set it for ` +
+			`every connection; with modernc.org/sqlite, add "&_pragma=busy_timeout(10000)" to the data source name`)
 	case p.Synchronous < full:
-		return fmt.Errorf(`SQLite is opened with synchronous %s, which loses the last commits if the machine stops, so that a refund could be sent twice: `+
-			`set synchronous to FULL for every connection; with modernc.org/sqlite, add "&_pragma=synchronous(FULL)" to the data source name`,
-			[]string{"OFF", "NORMAL"}[max(p.Synchronous, 0)])
+		return fmt.Errorf(`SQLite is opened with synchronous %s, which loses the last commits if the machine stops, so that `+
+			`a refund could be sent twice: set synchronous to FULL for every connection; with modernc.org/sqlite, add `+
+			`"&_pragma=synchronous(FULL)" to the data source name`, []string{"OFF", "NORMAL"}[max(p.Synchronous, 0)])
 	}
 	return nil
 }
@@ -85,6 +85,7 @@ func checkImmediate(ctx context.Context, a, b *sql.Conn) error {
 		return err
 	}
 	// In SQLite's words for it, "database is locked", the check would be repeated.
-	return errors.New(`SQLite is opened without immediate transactions, so that a transaction that reads before it inserts an operation fails at once ` +
-		`if another one has written meanwhile, whatever the busy_timeout: with modernc.org/sqlite, add "&_txlock=immediate" to the data source name`)
+	return errors.New(`SQLite is opened without immediate transactions, so that a transaction that reads before it ` +
+		`inserts an operation fails at once if another one has written meanwhile, whatever the busy_timeout: with ` +
+		`modernc.org/sqlite, add "&_txlock=immediate" to the data source name`)
 }

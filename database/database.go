@@ -44,9 +44,10 @@ func (d Dialect) String() string {
 // Driver connects a package to a database. TX is the type of its transactions, as in your
 // code. [SQLite] and [Postgres] are for [database/sql]; contrib/pgx has one for pgxpool.
 //
-// A driver may also have the method Keep(ctx context.Context, logger *slog.Logger), which
-// is called before a package uses the database, and keeps the connections of a busy pool
-// open.
+// A driver may also have two methods for a pool that closes connections which are needed
+// again at once. Keep(ctx context.Context, logger *slog.Logger), which is called before a
+// package uses the database, keeps them open. Churns() bool reports whether the pool has
+// closed some.
 type Driver[TX any] interface {
 	// Dialect returns the database's dialect of SQL.
 	Dialect() Dialect
@@ -77,11 +78,12 @@ type Conn interface {
 	// Exec runs a statement and returns how many rows it changed.
 	Exec(ctx context.Context, statement string, args ...any) (int64, error)
 
-	// Query calls row for each row of a query's result, until row returns an error.
+	// Query calls row for each row of a query's result, until row returns an error. row
+	// only reads: the connection is busy until Query returns.
 	Query(ctx context.Context, query string, args []any, row func(Scanner) error) error
 }
 
-// Batcher is a [Conn] that sends several statements in one round trip.
+// Batcher is a [Conn] of a transaction that sends several statements in one round trip.
 type Batcher interface {
 	Conn
 

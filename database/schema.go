@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/gateway-go/gateway/internal/dbms"
 )
@@ -32,7 +34,8 @@ type Migration struct {
 	SQL     string // statements that end with ";" at the end of a line
 
 	// Concurrent means that the statements can't run in a transaction, as CREATE INDEX
-	// CONCURRENTLY. If they fail, what they left must be dropped before a repetition.
+	// CONCURRENTLY. So the first ones drop what an attempt that failed has left, with
+	// DROP INDEX CONCURRENTLY IF EXISTS. The first line of the file is "-- concurrent".
 	Concurrent bool
 }
 
@@ -52,6 +55,8 @@ func Schema(d Dialect, inSchema string) ([]Migration, error) {
 		return nil, errors.New("database: Schema: the dialect must be DialectPostgres or DialectSQLite")
 	case d == DialectSQLite && inSchema != "":
 		return nil, errors.New("database: Schema: only PostgreSQL has schemas to name")
+	case strings.ContainsFunc(inSchema, unicode.IsControl): // a statement ends at the end of a line
+		return nil, errors.New("database: Schema: the name of the schema must not have control characters")
 	}
 	names, err := fs.Glob(files, "schema/*.sql")
 	if err != nil {
@@ -64,10 +69,11 @@ func Schema(d Dialect, inSchema string) ([]Migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := parse(strings.TrimPrefix(name, "schema/"), words.Replace(only(d, string(text))))
+		m, err := parse(strings.TrimPrefix(name, "schema/"), only(d, string(text)))
 		if err != nil {
 			return nil, err
 		}
+		m.SQL = words.Replace(m.SQL)
 		list = append(list, m)
 	}
 	return list, nil
@@ -77,13 +83,13 @@ func Schema(d Dialect, inSchema string) ([]Migration, error) {
 func types(d Dialect) []string {
 	if d == DialectSQLite {
 		return []string{
-			"{id}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{int}", "INTEGER", "{bytes}", "BLOB", "{json}", "TEXT", "{jsonb}", "TEXT",
-			"{now}", dbms.SQLiteNow,
+			"{id}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{int}", "INTEGER", "{bytes}", "BLOB",
+			"{json}", "TEXT", "{jsonb}", "TEXT", "{now}", dbms.SQLiteNow,
 		}
 	}
 	return []string{
-		"{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{int}", "bigint", "{bytes}", "bytea", "{json}", "json", "{jsonb}", "jsonb",
-		"{now}", dbms.PostgresNow,
+		"{id}", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "{int}", "bigint", "{bytes}", "bytea",
+		"{json}", "json", "{jsonb}", "jsonb", "{now}", dbms.PostgresNow,
 	}
 }
 
@@ -105,12 +111,17 @@ func only(d Dialect, text string) string {
 // Quote returns a quoted identifier.
 func Quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
+// parts are those that a file may have.
+var parts = []string{PartAccounts, PartOperations, PartEvents, PartMerchant}
+
 var (
 	fileName = regexp.MustCompile(`^([0-9]{4})_([a-z]+)\.sql$`)
-	lastRow  = regexp.MustCompile(`(?s)INSERT INTO \S*gateway_schema \(part, version, oldest, applied_at\)\s+VALUES \('([a-z]+)', ([0-9]+), ([0-9]+), [^;]*\);\s*$`)
+	lastRow  = regexp.MustCompile(`INSERT INTO \{s\}gateway_schema \(part, version, oldest, applied_at\)\s+` +
+		`VALUES \('([a-z]+)', ([0-9]+), ([0-9]+), \{now\}\);\s*$`)
 )
 
-// parse reads a file. Its name and its last statement must agree.
+// parse reads a file before its words are replaced. Its name and its last statement must
+// agree.
 func parse(name, text string) (Migration, error) {
 	file, row := fileName.FindStringSubmatch(name), lastRow.FindStringSubmatch(text)
 	if file == nil || row == nil {
@@ -121,6 +132,9 @@ func parse(name, text string) (Migration, error) {
 	m.Oldest, _ = strconv.Atoi(row[3])
 	if fmt.Sprintf("%04d", m.Version) != file[1] || m.Part != file[2] {
 		return Migration{}, fmt.Errorf("database: the migration %s says that it is version %d of %s", name, m.Version, m.Part)
+	}
+	if !slices.Contains(parts, m.Part) || m.Oldest < 1 || m.Oldest > m.Version {
+		return Migration{}, fmt.Errorf("database: the migration %s has an unknown part, or a wrong oldest version", name)
 	}
 	return m, nil
 }

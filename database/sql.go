@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -18,7 +19,6 @@ import (
 //	file:shop.db?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)
 //
 // A package that is opened on it returns an error that names a setting that is missing.
-//
 // Begin your own transactions with a context that does not end during them
 // ([context.WithoutCancel]): modernc.org/sqlite before v1.41.0 may otherwise return a
 // connection to the pool that still has the write lock, and no one can write until
@@ -41,8 +41,14 @@ type sqlDriver struct {
 	// SQLite has one writer at a time, and who waits for it gets no turn: writers try
 	// again and again until the busy timeout. So the workers of a process queue here,
 	// and only the first one tries.
-	writing chan struct{}          // has an element during a transaction
-	writer  atomic.Pointer[sql.Tx] // that transaction
+	writing chan struct{}         // has an element during a transaction
+	writer  atomic.Pointer[write] // that transaction
+}
+
+// write is a transaction of SQLite. stop keeps it from being rolled back.
+type write struct {
+	tx   *sql.Tx
+	stop func() bool
 }
 
 // Dialect implements [Driver].
@@ -50,6 +56,9 @@ func (d *sqlDriver) Dialect() Dialect { return d.dialect }
 
 // Begin implements [Driver].
 func (d *sqlDriver) Begin(ctx context.Context, level sql.IsolationLevel) (*sql.Tx, error) {
+	if d.db == nil {
+		return nil, errNil
+	}
 	if d.dialect == DialectPostgres {
 		return d.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	}
@@ -63,13 +72,18 @@ func (d *sqlDriver) Begin(ctx context.Context, level sql.IsolationLevel) (*sql.T
 		<-d.writing
 		return nil, err
 	}
-	d.writer.Store(tx)
+	// The transaction ends with the context, between its statements: a handler that hangs
+	// must not keep the only lock.
+	w := &write{tx: tx}
+	w.stop = context.AfterFunc(ctx, func() { _ = d.Rollback(ctx, tx) })
+	d.writer.Store(w)
 	return tx, nil
 }
 
 // end lets the next worker write, once for a transaction.
 func (d *sqlDriver) end(tx *sql.Tx) {
-	if d.writer.CompareAndSwap(tx, nil) {
+	if w := d.writer.Load(); w != nil && w.tx == tx && d.writer.CompareAndSwap(w, nil) {
+		w.stop()
 		<-d.writing
 	}
 }
@@ -90,18 +104,66 @@ func (d *sqlDriver) Rollback(_ context.Context, tx *sql.Tx) error {
 func (d *sqlDriver) In(tx *sql.Tx) Conn { return sqlConn{tx, d.dialect} }
 
 // Conn implements [Driver].
-func (d *sqlDriver) Conn() Conn { return sqlConn{d.db, d.dialect} }
+func (d *sqlDriver) Conn() Conn {
+	if d.db == nil {
+		return nilConn{}
+	}
+	if d.dialect == DialectSQLite {
+		return poolConn{d.db}
+	}
+	return sqlConn{d.db, d.dialect}
+}
+
+// poolConn runs statements of SQLite on connections of a pool. It waits for a connection
+// until the context ends: the statements themselves are not interrupted.
+type poolConn struct{ db *sql.DB }
+
+// Exec implements [Conn].
+func (p poolConn) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	c, err := p.db.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = c.Close() }() // back to the pool
+	return sqlConn{c, DialectSQLite}.Exec(ctx, statement, args...)
+}
+
+// Query implements [Conn].
+func (p poolConn) Query(ctx context.Context, query string, args []any, row func(Scanner) error) error {
+	c, err := p.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // back to the pool
+	return sqlConn{c, DialectSQLite}.Query(ctx, query, args, row)
+}
+
+// errNil is the error for a driver of a nil [sql.DB]. Its users are created without an error
+// of their own.
+var errNil = errors.New("the database is nil")
+
+type nilConn struct{}
+
+func (nilConn) Exec(context.Context, string, ...any) (int64, error)             { return 0, errNil }
+func (nilConn) Query(context.Context, string, []any, func(Scanner) error) error { return errNil }
 
 // Keep keeps the connections of the workers open; [sql.DB] keeps two by default. See
 // [Driver].
 func (d *sqlDriver) Keep(ctx context.Context, logger *slog.Logger) {
+	if d.db == nil {
+		return
+	}
 	if limit, first := d.idle.Keep(d.db); first {
-		logger.WarnContext(ctx, "gateway: the pool kept too few idle connections and opened new ones all the time; the limit was raised. "+
-			"Set it where you open the database, to the number of workers + 4 or more", slog.String("call", fmt.Sprintf("db.SetMaxIdleConns(%d)", limit)))
+		logger.WarnContext(ctx, "gateway: the pool kept too few idle connections and opened new ones all the time; the "+
+			"limit was raised. Set it where you open the database, to the number of workers + 4 or more",
+			slog.String("call", fmt.Sprintf("db.SetMaxIdleConns(%d)", limit)))
 	}
 }
 
-// sqlConn runs statements on a [sql.DB] or in a [sql.Tx].
+// Churns reports whether the pool has closed idle connections. See [Driver].
+func (d *sqlDriver) Churns() bool { return d.db != nil && d.db.Stats().MaxIdleClosed > 0 }
+
+// sqlConn runs statements on a [sql.DB] or [sql.Conn] or in a [sql.Tx].
 type sqlConn struct {
 	db interface {
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

@@ -13,6 +13,7 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/gateway-go/gateway v0.0.0-00010101000000-000000000000
+	github.com/gateway-go/gateway/contrib/pgx v0.0.0-00010101000000-000000000000
 	github.com/gateway-go/gateway/contrib/river v0.0.0-00010101000000-000000000000
 	github.com/gateway-go/gateway/verify v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
@@ -57,3 +58,5 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
 )
+
+replace github.com/gateway-go/gateway/contrib/pgx => ../contrib/pgx

@@ -178,7 +178,7 @@ func TestTheMemoryStoreRejectsAnotherEnvironment(t *testing.T) {
 	}
 	cfg.API = accountClient(t, "https://sandbox.gateway.invalid", "sk_1", "shop-br")
 	_, err := webhook.New(cfg)
-	require.ErrorIs(t, err, webhook.ErrAccountConflict)
+	require.ErrorIs(t, err, gateway.ErrAccountConflict)
 	cfg.API = accountClient(t, "https://sandbox.gateway.invalid", "sk_1", "shop-br-sandbox")
 	_, err = webhook.New(cfg)
 	require.NoError(t, err)
@@ -190,9 +190,9 @@ func TestNewAsksTheStoreForTheAccount(t *testing.T) {
 	var out bytes.Buffer
 	cfg := signedConfig()
 	cfg.Mode, cfg.Logger = webhook.Inbox, slog.New(slog.NewTextHandler(&out, nil))
-	cfg.Store = closedStore{newDurable(), webhook.ErrAccountConflict}
+	cfg.Store = closedStore{newDurable(), gateway.ErrAccountConflict}
 	_, err := webhook.New(cfg)
-	require.ErrorIs(t, err, webhook.ErrAccountConflict)
+	require.ErrorIs(t, err, gateway.ErrAccountConflict)
 	cfg.Store = closedStore{newDurable(), errors.New("connection refused")}
 	_, err = webhook.New(cfg)
 	require.NoError(t, err)

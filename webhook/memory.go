@@ -123,7 +123,7 @@ func (s *memoryStore) Durable() bool { return false }
 
 func (s *memoryStore) For(account gateway.Account) Store { return s.accounts.store(account.Name) }
 
-// identify returns ErrAccountConflict if the store is that of an account with the
+// identify returns gateway.ErrAccountConflict if the store is that of an account with the
 // same name at another base URL.
 func (s *memoryStore) identify(account gateway.Account) error {
 	s.mu.Lock()
@@ -131,7 +131,7 @@ func (s *memoryStore) identify(account gateway.Account) error {
 	s.fingerprint = cmp.Or(s.fingerprint, account.Fingerprint)
 	if account.Fingerprint != "" && s.fingerprint != account.Fingerprint {
 		return fmt.Errorf("%w: the memory store has the events of the account %s at another base URL of the gateway: "+
-			"give each account and environment a name of its own", ErrAccountConflict, account.Name)
+			"give each account and environment a name of its own", gateway.ErrAccountConflict, account.Name)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ type Receiver struct {
 
 // New returns a receiver, or an error if the configuration is invalid or can't
 // keep the receiver's guarantees. It asks a durable store for the account's
-// events, for up to 5 seconds, and returns [ErrAccountConflict] if they belong to
+// events, for up to 5 seconds, and returns [gateway.ErrAccountConflict] if they belong to
 // another base URL.
 func New(cfg Config) (*Receiver, error) {
 	cfg.setDefaults()
@@ -98,7 +98,7 @@ func (rx *Receiver) openAccount() error {
 		_, err := rx.cfg.Store.Remembers(ctx)
 		return err
 	})
-	if errors.Is(err, ErrAccountConflict) {
+	if errors.Is(err, gateway.ErrAccountConflict) {
 		return err
 	}
 	if err != nil {

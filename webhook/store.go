@@ -31,7 +31,7 @@ type Store interface {
 	// the same Name show the same events. For does no I/O, and may be called on a
 	// view too. It is not called with an empty Name.
 	//
-	// The methods of a durable store's view return [ErrAccountConflict] if the
+	// The methods of a durable store's view return [gateway.ErrAccountConflict] if the
 	// store has the events of an account with this Name and another Fingerprint.
 	// An empty Fingerprint is not compared.
 	//
@@ -115,10 +115,6 @@ type Store interface {
 // ErrClaimLost means that the claim's lease has expired and the event may have
 // been claimed again.
 var ErrClaimLost = errors.New("webhook: the claim's lease has expired")
-
-// ErrAccountConflict means that the store has the events of an account with the
-// same name at another base URL of the gateway.
-var ErrAccountConflict = errors.New("webhook: two accounts have the same name")
 
 // ErrStoreFull means that a bounded store is full of events that can't be
 // evicted. The sender gets 503 and retries.

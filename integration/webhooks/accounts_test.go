@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -41,7 +42,7 @@ const production = "https://gateway.invalid"
 
 // receiver returns a receiver of the tenant, as a process of its own would have it.
 // Its handlers write the events to the merchant's table, after the tenant's name.
-func (c tenant) receiver(t *testing.T, s *sqlstore.Store, effects string) *webhook.Receiver {
+func (c tenant) receiver(t *testing.T, s *sqlstore.Store[*sql.Tx], effects string) *webhook.Receiver {
 	t.Helper()
 	rx, err := webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{{Key: c.secret}}, API: c.client(t, production), Store: s, Mode: webhook.Inbox, Logger: quiet,
@@ -70,21 +71,21 @@ func (c tenant) deliver(t *testing.T, rx *webhook.Receiver, id string) {
 // receivers of both. The events of both have the same ids and resources.
 func TestTwoAccountsShareATable(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		const events = 80
 		db := d.open(t)
-		name := newStore(t, db, d, sqlstore.WithLogger(quiet)).Table()
+		first := newStore(t, db, d, sqlstore.WithLogger(quiet))
 		effects, _ := business(t, db)
-		both := sqlstore.New(db, d.dialect, sqlstore.WithTable(name), sqlstore.WithLogger(quiet))
+		both := sqlstore.New(d.on(db), like(t, first), sqlstore.WithLogger(quiet))
 		want := map[string]int{}
 		var deliveries sync.WaitGroup
 		var receivers []*webhook.Receiver
 		for _, c := range []tenant{brazil, mexico} {
 			var mine []*webhook.Receiver
-			for _, s := range []*sqlstore.Store{
-				sqlstore.New(db, d.dialect, sqlstore.WithTable(name), sqlstore.WithLogger(quiet)),
-				sqlstore.New(db, d.dialect, sqlstore.WithTable(name), sqlstore.WithLogger(quiet)), both,
+			for _, s := range []*sqlstore.Store[*sql.Tx]{
+				sqlstore.New(d.on(db), like(t, first), sqlstore.WithLogger(quiet)),
+				sqlstore.New(d.on(db), like(t, first), sqlstore.WithLogger(quiet)), both,
 			} {
 				mine = append(mine, c.receiver(t, s, effects))
 			}
@@ -124,7 +125,7 @@ func TestTwoAccountsShareATable(t *testing.T) {
 // With another credential, the account and its events are the same.
 func TestAKeyRotationKeepsTheEvents(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		db := d.open(t)
 		s := newStore(t, db, d, sqlstore.WithLogger(quiet))
@@ -135,7 +136,7 @@ func TestAKeyRotationKeepsTheEvents(t *testing.T) {
 		require.Eventually(t, func() bool { return count() == 2 }, time.Minute, 10*time.Millisecond)
 		rotated := mexico
 		rotated.key = "sk_rotated"
-		rx := rotated.receiver(t, sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithLogger(quiet)), effects)
+		rx := rotated.receiver(t, sqlstore.New(d.on(db), like(t, s), sqlstore.WithLogger(quiet)), effects)
 		rotated.deliver(t, rx, "evt_1")
 		require.NoError(t, rx.Idle(t.Context()))
 		assert.Equal(t, uint64(1), rx.Stats()[webhook.OutcomeDuplicate])
@@ -145,7 +146,7 @@ func TestAKeyRotationKeepsTheEvents(t *testing.T) {
 
 func TestAnAccountOfAnotherEnvironmentIsRejected(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		db := d.open(t)
 		s := newStore(t, db, d, sqlstore.WithLogger(quiet))
@@ -156,10 +157,11 @@ func TestAnAccountOfAnotherEnvironmentIsRejected(t *testing.T) {
 		rx, err := webhook.New(cfg)
 		require.NoError(t, err)
 		assert.Equal(t, cfg.API.Account(), rx.Account())
-		cfg.API, cfg.Store = brazil.client(t, "https://sandbox.gateway.invalid"), sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithLogger(quiet))
+		cfg.API = brazil.client(t, "https://sandbox.gateway.invalid")
+		cfg.Store = sqlstore.New(d.on(db), like(t, s), sqlstore.WithLogger(quiet))
 		_, err = webhook.New(cfg)
-		require.ErrorIs(t, err, webhook.ErrAccountConflict)
-		require.ErrorContains(t, err, "give each account and environment a name of its own")
+		require.ErrorIs(t, err, gateway.ErrAccountConflict)
+		require.ErrorContains(t, err, "give each account and environment its own name")
 
 		// The statement in the error is for an address that has changed.
 		_, fix, _ := strings.Cut(err.Error(), "run UPDATE")
@@ -172,12 +174,12 @@ func TestAnAccountOfAnotherEnvironmentIsRejected(t *testing.T) {
 
 func TestPurgeLeavesOtherAccountsAlone(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		db := d.open(t)
 		base := newStore(t, db, d, sqlstore.WithRetention(webhook.MinRetention), sqlstore.WithLogger(quiet))
-		stores := []*sqlstore.Store{view(base, brazil.account), view(base, mexico.account)}
+		stores := []*sqlstore.Store[*sql.Tx]{view(base, brazil.account), view(base, mexico.account)}
 		for _, s := range stores {
 			for id, settle := range map[string]func(*webhook.Claim) error{
 				"done":      func(c *webhook.Claim) error { return s.Settle(ctx, c, done) },
@@ -206,7 +208,7 @@ func TestPurgeLeavesOtherAccountsAlone(t *testing.T) {
 func TestAnInvalidAccountNameIsReported(t *testing.T) {
 	t.Parallel()
 	db := databases(t)[0].open(t)
-	s := sqlstore.New(db, sqlstore.SQLite)
+	s := sqlstore.New(database.SQLite(db))
 	require.NoError(t, s.Migrate(t.Context()))
 	for _, name := range []string{"", "x' OR ''='", "a b", strings.Repeat("x", 65)} {
 		one := s.For(gateway.Account{Name: name})
@@ -219,11 +221,11 @@ func TestAnInvalidAccountNameIsReported(t *testing.T) {
 // A Store that For was not called on has the table's only account, if there is one.
 func TestAStoreWithoutAnAccountHasTheOnlyOne(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		db := d.open(t)
-		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet))
+		s := sqlstore.New(d.on(db), in(d.schema(t, db)), sqlstore.WithLogger(quiet))
 		_, err := s.Counts(ctx)
 		require.ErrorContains(t, err, "run Migrate")
 		require.NoError(t, s.Migrate(ctx))
@@ -238,7 +240,7 @@ func TestAStoreWithoutAnAccountHasTheOnlyOne(t *testing.T) {
 		n, err = view(s, mexico.account).Counts(ctx)
 		require.NoError(t, err)
 		assert.Zero(t, n.Waiting)
-		_, err = sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithLogger(quiet)).Counts(ctx)
+		_, err = sqlstore.New(d.on(db), like(t, s), sqlstore.WithLogger(quiet)).Counts(ctx)
 		require.ErrorContains(t, err, "several accounts (shop-br, shop-mx)")
 	})
 }
@@ -246,7 +248,7 @@ func TestAStoreWithoutAnAccountHasTheOnlyOne(t *testing.T) {
 // The key "" is that of the table's metadata.
 func TestAnEventWithoutAKeyIsRejected(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		s := newStore(t, d.open(t), d)
 		r := record("e1", "tx_1")
@@ -260,7 +262,7 @@ func TestAnEventWithoutAKeyIsRejected(t *testing.T) {
 
 func TestThePutsOfATransactionBelongToTheAccount(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		db := d.open(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -64,7 +65,7 @@ func TestTheSQLStorePassesTheStoreTestsIfBatchesFail(t *testing.T) {
 		config.Tracer = tracer
 		db := stdlib.OpenDB(*config)
 		t.Cleanup(func() { _ = db.Close() })
-		store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet))
+		store := sqlstore.New(database.Postgres(db), in(postgres.schema(t, db)), sqlstore.WithLogger(quiet))
 		require.NoError(t, store.Migrate(t.Context()))
 		return view(store, "shop")
 	})
@@ -80,8 +81,7 @@ func TestALockedRowDelaysOnlyItsEvent(t *testing.T) {
 	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
 	require.NoError(t, err)
 	defer func() { _ = db.Close() }()
-	store := view(sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet)), "shop")
-	require.NoError(t, store.Migrate(t.Context()))
+	store := newStore(t, db, postgres, sqlstore.WithLogger(quiet))
 	for i := range events {
 		id := fmt.Sprintf("e%d", i)
 		_, err := store.Put(t.Context(), record(id, id))
@@ -93,7 +93,7 @@ func TestALockedRowDelaysOnlyItsEvent(t *testing.T) {
 
 	tx, err := db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
-	_, err = tx.ExecContext(t.Context(), "SELECT 1 FROM "+store.Table()+" WHERE event_id = $1 FOR UPDATE", claims[7].EventID)
+	_, err = tx.ExecContext(t.Context(), "SELECT 1 FROM "+tableOf(t, store)+" WHERE event_id = $1 FOR UPDATE", claims[7].EventID)
 	require.NoError(t, err)
 	completed := make(chan string, events)
 	for _, c := range claims {

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/pgcrash"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
@@ -62,7 +63,7 @@ func cells() []cell {
 			t.Helper()
 			for done := 0; pause(ctx, 50*time.Millisecond); {
 				before := done
-				err := w.db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+w.store.Table()+") + (SELECT COUNT(*) FROM "+w.effects+")").Scan(&done)
+				err := w.db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+w.table+") + (SELECT COUNT(*) FROM "+w.effects+")").Scan(&done)
 				if w.happened.Load() >= 2 && (err != nil || done == before) {
 					continue // on a busy machine, sessions need longer to get something done
 				}
@@ -85,7 +86,7 @@ func cells() []cell {
 		{name: "a snapshot is held", postgres: true, disturb: func(ctx context.Context, t *testing.T, w *pressure) {
 			t.Helper()
 			w.happened.Add(2)
-			holdSnapshots(ctx, t, w.other(t), w.store.Table(), time.Minute, 0)
+			holdSnapshots(ctx, t, w.other(t), w.table, time.Minute, 0)
 		}},
 		{name: "the table is locked", disturb: func(ctx context.Context, t *testing.T, w *pressure) {
 			t.Helper()
@@ -138,7 +139,7 @@ func TestTheInboxUnderPressure(t *testing.T) {
 	t.Parallel()
 	for _, c := range cells() {
 		for _, d := range databases(t) {
-			if (c.postgres || c.clock) && d.dialect != sqlstore.Postgres {
+			if (c.postgres || c.clock) && d.dialect != database.DialectPostgres {
 				continue
 			}
 			t.Run(c.name+" "+d.name, func(t *testing.T) {
@@ -152,12 +153,13 @@ func TestTheInboxUnderPressure(t *testing.T) {
 // pressure is an inbox with HandleTx in one cell. Two receivers share it, like two processes.
 type pressure struct {
 	cell
-	database
+	target
 
 	server  *pgcrash.Server
 	dsn     string
 	db      *sql.DB
-	store   *sqlstore.Store
+	store   *sqlstore.Store[*sql.Tx]
+	table   string
 	effects string
 
 	running  sync.Map     // by resource: *atomic.Int32
@@ -168,15 +170,15 @@ type pressure struct {
 	pools     [2]*sql.DB
 }
 
-func newPressure(t *testing.T, c cell, d database) *pressure {
+func newPressure(t *testing.T, c cell, d target) *pressure {
 	t.Helper()
 	c.perResource, c.resources = cmp.Or(c.perResource, 12), cmp.Or(c.resources, 12)
-	w := &pressure{cell: c, database: d}
+	w := &pressure{cell: c, target: d}
 	switch {
 	case c.server:
 		w.server = pgcrash.Start(t)
 		w.dsn = w.server.URL
-	case d.dialect == sqlstore.SQLite:
+	case d.dialect == database.DialectSQLite:
 		w.dsn = sqliteDSN(filepath.Join(t.TempDir(), "events.db"))
 	default:
 		w.dsn = os.Getenv("DATABASE_URL")
@@ -185,11 +187,12 @@ func newPressure(t *testing.T, c cell, d database) *pressure {
 		w.dsn = withClock(t, w.dsn)
 	}
 	w.db = w.other(t)
-	w.store = sqlstore.New(w.db, d.dialect, sqlstore.WithTable(table("events")), sqlstore.WithLogger(quiet))
+	w.store = sqlstore.New(d.on(w.db), in(d.schema(t, w.db)), sqlstore.WithLogger(quiet))
 	require.NoError(t, w.store.Migrate(t.Context()))
+	w.table = tableOf(t, w.store)
 	w.effects = table("effects")
 	number := "BIGSERIAL PRIMARY KEY"
-	if d.dialect == sqlstore.SQLite {
+	if d.dialect == database.DialectSQLite {
 		number = "INTEGER PRIMARY KEY"
 	}
 	_, err := w.db.ExecContext(t.Context(), "CREATE TABLE "+w.effects+" (n "+number+", event_id TEXT NOT NULL, resource TEXT NOT NULL)")
@@ -251,10 +254,10 @@ func (w *pressure) step(ctx context.Context, t *testing.T, by time.Duration) {
 func (w *pressure) name() string { return w.cell.name }
 
 func (w *pressure) lock() string {
-	if w.dialect == sqlstore.SQLite {
+	if w.dialect == database.DialectSQLite {
 		return "DELETE FROM " + w.effects + " WHERE n < 0" // takes the lock for writing
 	}
-	return "LOCK TABLE " + w.store.Table() + " IN EXCLUSIVE MODE"
+	return "LOCK TABLE " + w.table + " IN EXCLUSIVE MODE"
 }
 
 // start replaces a receiver.
@@ -264,7 +267,7 @@ func (w *pressure) start(t *testing.T, i int) {
 	if w.name() != "the pool is exhausted" {
 		db = w.other(t)
 	}
-	store := sqlstore.New(db, w.dialect, sqlstore.WithTable(w.store.Table()), sqlstore.WithLogger(quiet))
+	store := sqlstore.New(w.on(db), like(t, w.store), sqlstore.WithLogger(quiet))
 	cfg := webhook.Config{
 		Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox, Logger: quiet, HandleStale: true,
 		Lease: 2 * time.Second, PollInterval: 50 * time.Millisecond, Backoff: func(int) time.Duration { return 10 * time.Millisecond },

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
@@ -28,8 +29,7 @@ func TestEventsShareTransactions(t *testing.T) {
 	}
 	const events = 240
 	db, commits, blocked := ownDatabase(t)
-	name := table("events")
-	store := view(sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(name), sqlstore.WithLogger(quiet)), "shop")
+	store := view(sqlstore.New(database.Postgres(db), sqlstore.WithLogger(quiet)), "shop")
 	require.NoError(t, store.Migrate(t.Context()))
 	rx, err := webhook.New(webhook.Config{
 		Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox, Workers: events, Logger: quiet,
@@ -45,7 +45,7 @@ func TestEventsShareTransactions(t *testing.T) {
 	})
 
 	var stored sync.WaitGroup
-	together(t, db, name, blocked, func() {
+	together(t, db, tableOf(t, store), blocked, func() {
 		var begun sync.WaitGroup
 		begun.Add(events)
 		for i := range events {
@@ -61,7 +61,7 @@ func TestEventsShareTransactions(t *testing.T) {
 	stored.Wait()
 	rx.Start()
 	handling.Wait()
-	together(t, db, name, blocked, func() { close(end) })
+	together(t, db, tableOf(t, store), blocked, func() { close(end) })
 	require.Eventually(t, func() bool { return rx.Stats()[webhook.OutcomeHandled] == events }, 2*time.Minute, 10*time.Millisecond)
 	require.NoError(t, rx.Shutdown(t.Context()))
 	counts, err := store.Counts(t.Context())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/pgcrash"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
@@ -34,7 +35,7 @@ func TestAcknowledgedEventsSurviveACrashOfTheDatabase(t *testing.T) {
 	var setting string
 	require.NoError(t, db.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&setting))
 	require.Equal(t, "off", setting)
-	store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithLogger(quiet))
+	store := sqlstore.New(database.Postgres(db), sqlstore.WithLogger(quiet))
 	require.NoError(t, store.Migrate(t.Context()))
 	effects, _ := business(t, db)
 	rx, err := webhook.New(webhook.Config{

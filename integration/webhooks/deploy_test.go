@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -64,7 +65,7 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 	for name, mode := range map[string]webhook.Mode{"Inbox": webhook.Inbox, "Sync": webhook.Sync} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			each(t, func(t *testing.T, d database) {
+			each(t, func(t *testing.T, d target) {
 				t.Helper()
 				s := newStore(t, d.open(t), d)
 				cfg := webhook.Config{Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: mode, PollInterval: 50 * time.Millisecond}
@@ -93,7 +94,7 @@ func TestARollingDeployLosesNoEvent(t *testing.T) {
 
 func TestANewTableRemembersNothing(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		db := d.open(t)
@@ -111,24 +112,23 @@ func TestANewTableRemembersNothing(t *testing.T) {
 		assert.Equal(t, 30*24*time.Hour, remembers(), "no more than the retention")
 
 		// A shorter retention purged events that a longer one would have kept.
-		_, err := view(sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithRetention(48*time.Hour)), "shop").Purge(ctx)
+		_, err := view(sqlstore.New(d.on(db), like(t, s), sqlstore.WithRetention(48*time.Hour)), "shop").Purge(ctx)
 		require.NoError(t, err)
 		assert.InDelta(t, 48*time.Hour, remembers(), float64(time.Minute))
 
-		_, err = db.ExecContext(ctx, "DELETE FROM "+s.Table())
+		_, err = db.ExecContext(ctx, "DELETE FROM "+tableOf(t, s))
 		require.NoError(t, err)
 		_, err = s.Remembers(ctx)
-		require.ErrorContains(t, err, "run Migrate and create the receiver again")
-		require.ErrorContains(t, s.Ready(ctx), "run Migrate")
+		require.ErrorContains(t, err, "create the receiver again")
 		require.NoError(t, s.Migrate(ctx))
-		s = view(sqlstore.New(db, d.dialect, sqlstore.WithTable(s.Table()), sqlstore.WithRetention(30*24*time.Hour)), "shop")
+		s = view(sqlstore.New(d.on(db), like(t, s), sqlstore.WithRetention(30*24*time.Hour)), "shop")
 		assert.Less(t, remembers(), time.Minute)
 	})
 }
 
 func TestAClockThatWasSetBackDelaysNothing(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		db := d.open(t)
@@ -149,7 +149,7 @@ func TestAClockThatWasSetBackDelaysNothing(t *testing.T) {
 		require.NoError(t, before.Settle(ctx, claim("aside", time.Minute), aside(webhook.FamilyTransaction)))
 		age(t, db, before, -3*time.Hour) // what was written then is in the future now
 
-		after := sqlstore.New(db, d.dialect, sqlstore.WithTable(before.Table()))
+		after := sqlstore.New(d.on(db), like(t, before))
 		got := map[string]bool{}
 		require.Eventually(t, func() bool {
 			claims, err := after.Next(ctx, 10, time.Minute)
@@ -166,9 +166,9 @@ func TestAClockThatWasSetBackDelaysNothing(t *testing.T) {
 
 func TestMigrateNeedsNoRightsWhenThereIsNothingToDo(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
-		if d.dialect != sqlstore.Postgres {
+		if d.dialect != database.DialectPostgres {
 			t.Skip("SQLite has no roles")
 		}
 		ctx := t.Context()
@@ -189,13 +189,14 @@ func TestMigrateNeedsNoRightsWhenThereIsNothingToDo(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = app.Close() })
 
-		name := sqlstore.WithTable(schema + ".events")
-		s := sqlstore.New(app, d.dialect, name)
-		require.ErrorContains(t, s.Migrate(ctx), "could not be created; run Migrate once as the owner")
-		require.NoError(t, sqlstore.New(db, d.dialect, name).Migrate(ctx))
-		_, err = db.ExecContext(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+schema+".events TO "+role)
+		s := sqlstore.New(d.on(app), in(schema))
+		require.ErrorContains(t, s.Migrate(ctx), "let a role that owns the tables open the program once")
+		require.ErrorContains(t, s.Ready(ctx), "run Migrate")
+		require.NoError(t, sqlstore.New(d.on(db), in(schema)).Migrate(ctx))
+		_, err = db.ExecContext(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+schema+" TO "+role)
 		require.NoError(t, err)
 		require.NoError(t, s.Migrate(ctx))
+		require.NoError(t, s.Ready(ctx))
 		var got handled
 		rx := release(t, webhook.Config{Keys: keys, Account: "shop", Store: s, Logger: quiet}, &got, webhook.TransactionPaid)
 		assert.Equal(t, 200, deliver(t, rx, webhook.TransactionPaid, "e1"))

@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"database/sql"
 	"fmt"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
@@ -15,7 +17,7 @@ import (
 // events before that position must still be found.
 
 // passed calls Next until the store's position is past its current events.
-func passed(t *testing.T, s *sqlstore.Store) {
+func passed(t *testing.T, s *sqlstore.Store[*sql.Tx]) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
 		claims, err := s.Next(t.Context(), 10, time.Minute)
@@ -27,7 +29,7 @@ func passed(t *testing.T, s *sqlstore.Store) {
 
 func TestTheNextEventOfAResourceIsFoundHoweverLongTheFirstTook(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		s := newStore(t, d.open(t), d)
@@ -56,9 +58,9 @@ func TestTheNextEventOfAResourceIsFoundHoweverLongTheFirstTook(t *testing.T) {
 // before it, and those of other resources don't wait for it.
 func TestAnEventThatIsCommittedLateIsNotOvertaken(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
-		if d.dialect != sqlstore.Postgres {
+		if d.dialect != database.DialectPostgres {
 			t.Skip("SQLite has one writer at a time")
 		}
 		ctx := t.Context()
@@ -67,7 +69,7 @@ func TestAnEventThatIsCommittedLateIsNotOvertaken(t *testing.T) {
 		late, err := db.BeginTx(ctx, nil)
 		require.NoError(t, err)
 		defer func() { _ = late.Rollback() }()
-		in := inboxTable{db: late, name: s.Table(), account: "shop"}
+		in := inboxTable{db: late, name: tableOf(t, s), account: "shop"}
 		in.add(t, "late", 20, 1, 0)
 		passed(t, s)
 		require.NoError(t, late.Commit())
@@ -96,9 +98,9 @@ func TestAnEventThatIsCommittedLateIsNotOvertaken(t *testing.T) {
 // the lock is released.
 func TestALeaseThatExpiredUnderALockIsReclaimed(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
-		if d.dialect != sqlstore.Postgres {
+		if d.dialect != database.DialectPostgres {
 			t.Skip("SQLite locks no rows")
 		}
 		ctx := t.Context()
@@ -112,7 +114,7 @@ func TestALeaseThatExpiredUnderALockIsReclaimed(t *testing.T) {
 		handler, err := db.BeginTx(ctx, nil)
 		require.NoError(t, err)
 		defer func() { _ = handler.Rollback() }()
-		_, err = handler.ExecContext(ctx, "SELECT seq FROM "+s.Table()+" FOR UPDATE")
+		_, err = handler.ExecContext(ctx, "SELECT seq FROM "+tableOf(t, s)+" FOR UPDATE")
 		require.NoError(t, err)
 		passed(t, s)
 		require.NoError(t, handler.Rollback())

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
@@ -26,7 +27,7 @@ func TestAPaymentGoesThroughTheInbox(t *testing.T) {
 	require.NoError(t, err)
 	gw := mockserver.Run(t)
 
-	store := sqlstore.New(db, sqlstore.SQLite)
+	store := sqlstore.New(database.SQLite(db))
 	require.NoError(t, store.Migrate(t.Context()))
 	rx, err := webhook.New(webhook.Config{Keys: []webhook.SigningKey{{Key: gw.Secret()}}, Account: "shop", Store: store, Mode: webhook.Inbox})
 	require.NoError(t, err)

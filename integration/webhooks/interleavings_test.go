@@ -24,21 +24,21 @@ import (
 type sqlWorld struct {
 	t       *testing.T
 	db      *sql.DB
-	dialect sqlstore.Dialect
-	store   *sqlstore.Store
+	target  target
+	store   *sqlstore.Store[*sql.Tx]
 	effects string
 }
 
 // reopen makes the next call of Next look for expired leases. A store does so
 // only once a second, but in a schedule leases expire at any step.
 func (w *sqlWorld) reopen() {
-	w.store = sqlstore.New(w.db, w.dialect, sqlstore.WithTable(w.store.Table()))
+	w.store = sqlstore.New(w.target.on(w.db), like(w.t, w.store))
 }
 
 func (w *sqlWorld) Store() webhook.Store { return reopened{w.store, w, gateway.Account{}} }
 
 type reopened struct {
-	*sqlstore.Store
+	*sqlstore.Store[*sql.Tx]
 
 	w       *sqlWorld
 	account gateway.Account
@@ -50,13 +50,13 @@ func (s reopened) Next(ctx context.Context, limit int, lease time.Duration) ([]*
 	return s.w.view(s.account).Next(ctx, limit, lease)
 }
 
-func (w *sqlWorld) view(a gateway.Account) *sqlstore.Store { return view(w.store, a.Name) }
+func (w *sqlWorld) view(a gateway.Account) *sqlstore.Store[*sql.Tx] { return view(w.store, a.Name) }
 
 func (w *sqlWorld) Exact() bool { return true }
 
 func (w *sqlWorld) Expire() error {
 	w.reopen()
-	_, err := w.db.ExecContext(w.t.Context(), "UPDATE "+w.store.Table()+" SET lease = lease - 7200000 WHERE state = 2")
+	_, err := w.db.ExecContext(w.t.Context(), "UPDATE "+tableOf(w.t, w.store)+" SET lease = lease - 7200000 WHERE state = 2")
 	return err
 }
 
@@ -95,16 +95,16 @@ func TestEveryInterleavingOfTheInbox(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("SCHEDULES")); err == nil {
 		limits.Turns = n
 	}
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		db := d.open(t)
 		effects, _ := business(t, db)
-		world := &sqlWorld{t: t, db: db, dialect: d.dialect, store: newStore(t, db, d), effects: effects}
+		world := &sqlWorld{t: t, db: db, target: d, store: newStore(t, db, d), effects: effects}
 		total := 0
 		for _, s := range scenarios {
 			runs, counterExample := inbox.Explore(t.Context(), s, limits, func() inbox.World {
 				world.reopen()
-				for _, name := range []string{world.store.Table(), world.effects} {
+				for _, name := range []string{tableOf(t, world.store), world.effects} {
 					_, err := db.ExecContext(t.Context(), "DELETE FROM "+name+" WHERE event_id <> ''")
 					require.NoError(t, err)
 				}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
@@ -133,15 +134,16 @@ type inboxTable struct {
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	}
 	name    string
+	schema  string
 	account string // that the events are added to; "" is the first
 }
 
-func newInboxTable(t *testing.T, d database, account string) inboxTable {
+func newInboxTable(t *testing.T, d target, account string) inboxTable {
 	t.Helper()
 	db := d.open(t)
 	s := newStore(t, db, d)
 	account = cmp.Or(account, "shop")
-	in := inboxTable{db: db, name: s.Table(), account: account}
+	in := inboxTable{db: db, name: tableOf(t, s), schema: schemaOf(t, s), account: account}
 	for _, name := range []string{"shop", account} {
 		_, err := view(s, name).Counts(t.Context())
 		require.NoError(t, err)
@@ -151,9 +153,9 @@ func newInboxTable(t *testing.T, d database, account string) inboxTable {
 }
 
 // open returns the account's store, as a process that starts has it.
-func (in inboxTable) open(t *testing.T, db *sql.DB) *sqlstore.Store {
+func (in inboxTable) open(t *testing.T, db *sql.DB) *sqlstore.Store[*sql.Tx] {
 	t.Helper()
-	s := view(sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(in.name)), in.account)
+	s := view(sqlstore.New(database.Postgres(db), sqlstore.WithLocation(database.Location{InSchema: in.schema})), in.account)
 	_, err := s.Counts(t.Context()) // registering the account has no index
 	require.NoError(t, err)
 	return s
@@ -182,9 +184,9 @@ func (in inboxTable) add(t *testing.T, prefix string, n, state int, due time.Dur
 // Statistics from an empty inbox must not make claims slow once it is full.
 func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
-		if d.dialect != sqlstore.Postgres {
+		if d.dialect != database.DialectPostgres {
 			t.Skip("SQLite's planner has no statistics unless ANALYZE is run")
 		}
 		for name, tc := range map[string]struct {
@@ -234,16 +236,16 @@ func TestAClaimIsCheapWhateverTheStatisticsSay(t *testing.T) {
 // of that: compiling one takes a hundred times as long as running it.
 func TestAClaimIsNotCompiledAfterAVacuum(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
-		if d.dialect != sqlstore.Postgres {
+		if d.dialect != database.DialectPostgres {
 			t.Skip("SQLite compiles no statements")
 		}
 		in := newInboxTable(t, d, "")
 		in.handle(t, 100_000)
 		in.exec(t, "VACUUM ANALYZE "+in.name)
 		// As if ANALYZE had sampled only one of the few waiting events.
-		in.exec(t, "UPDATE pg_class SET reltuples = 2 WHERE oid = CAST('"+in.name+"_first' AS regclass)")
+		in.exec(t, "UPDATE pg_class SET reltuples = 2 WHERE oid = CAST('"+in.schema+".gateway_webhook_events_first' AS regclass)")
 		db, p := explained(t)
 		s := in.open(t, db)
 		in.add(t, "late", 10_000, 1, 0)
@@ -255,7 +257,7 @@ func TestAClaimIsNotCompiledAfterAVacuum(t *testing.T) {
 // settle on a plan, and for longer than a second, the interval at which a
 // process looks for expired leases. It returns the buffers of the most
 // expensive call of Next.
-func claimCheaply(t *testing.T, s *sqlstore.Store, p *plans) (most int) {
+func claimCheaply(t *testing.T, s *sqlstore.Store[*sql.Tx], p *plans) (most int) {
 	t.Helper()
 	p.take()
 	ticks := time.NewTicker(150 * time.Millisecond)
@@ -297,9 +299,9 @@ func claimCheaply(t *testing.T, s *sqlstore.Store, p *plans) (most int) {
 // every index.
 func TestAClaimSkipsRowsThatASnapshotKeepsFromVacuum(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
-		if d.dialect != sqlstore.Postgres {
+		if d.dialect != database.DialectPostgres {
 			t.Skip("SQLite overwrites rows in place")
 		}
 		in := newInboxTable(t, d, "")

@@ -12,6 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	pgxdriver "github.com/gateway-go/gateway/contrib/pgx"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
@@ -24,19 +29,44 @@ func TestMain(m *testing.M) { storm.Main(m, runReceiver) }
 type processSpec struct {
 	Driver   string           `json:"driver"`
 	DSN      string           `json:"dsn"`
-	Dialect  sqlstore.Dialect `json:"dialect"`
-	Events   string           `json:"events"`   // the store's table
+	Dialect  database.Dialect `json:"dialect"`
+	PGX      bool             `json:"pgx"`      // the transactions are those of a pgxpool
+	Schema   string           `json:"schema"`   // of the store's tables; "" on SQLite
 	Business string           `json:"business"` // the merchant's table
 	Deaths   float64          `json:"deaths"`   // how often a handler kills its process between claim and completion
 }
 
 func runReceiver(ctx context.Context, spec processSpec) error {
+	insert := "INSERT INTO " + spec.Business + " (event_id) VALUES ($1)"
+	if spec.PGX {
+		pool, err := pgxpool.New(ctx, spec.DSN+"&pool_max_conns=8")
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		store := sqlstore.New(pgxdriver.New(pool), in(spec.Schema))
+		return serve(ctx, spec, store, func(ctx context.Context, tx pgx.Tx, id string) error {
+			_, err := tx.Exec(ctx, insert, id)
+			return err
+		})
+	}
 	db, err := sql.Open(spec.Driver, spec.DSN)
 	if err != nil {
 		return err
 	}
 	db.SetMaxOpenConns(8)
-	store := sqlstore.New(db, spec.Dialect, sqlstore.WithTable(spec.Events))
+	store := sqlstore.New(target{dialect: spec.Dialect}.on(db), in(spec.Schema))
+	return serve(ctx, spec, store, func(ctx context.Context, tx *sql.Tx, id string) error {
+		_, err := tx.ExecContext(ctx, insert, id)
+		return err
+	})
+}
+
+// serve runs a process's receivers. effect writes an event to the merchant's table.
+func serve[TX any](
+	ctx context.Context, spec processSpec, store *sqlstore.Store[TX],
+	effect func(ctx context.Context, tx TX, id string) error,
+) (err error) {
 	var shops tenants
 	for i, account := range stormAccounts {
 		rx, err := webhook.New(webhook.Config{
@@ -46,12 +76,12 @@ func runReceiver(ctx context.Context, spec processSpec) error {
 		if err != nil {
 			return err
 		}
-		webhook.OnOther(rx, sqlstore.HandleTx(store, func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
+		webhook.OnOther(rx, sqlstore.HandleTx(store, func(ctx context.Context, tx TX, e *webhook.Event) error {
 			id := e.ID
 			if accountOf(e.ResourceID) != i {
 				id = "of another account: " + id
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO "+spec.Business+" (event_id) VALUES ($1)", id)
+			err := effect(ctx, tx, id)
 			if err == nil && rand.Float64() < spec.Deaths {
 				storm.Die()
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/storm"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
@@ -28,12 +29,17 @@ func TestReceivers(t *testing.T) {
 	few := map[string]int{"PostgreSQL": 1500, "SQLite": 800}
 	for _, d := range databases(t) {
 		t.Run(d.name, func(t *testing.T) {
-			receivers(t, d, storm.Number(t, "DELIVERIES", few[d.name]))
+			receivers(t, d, false, storm.Number(t, "DELIVERIES", few[d.name]))
 		})
+		if d.dialect == database.DialectPostgres {
+			t.Run(d.name+" with pgx", func(t *testing.T) {
+				receivers(t, d, true, storm.Number(t, "DELIVERIES", few[d.name]/2))
+			})
+		}
 	}
 }
 
-func receivers(t *testing.T, d database, n int) {
+func receivers(t *testing.T, d target, withPGX bool, n int) {
 	t.Helper()
 	dsn := d.dsn(t)
 	db, err := sql.Open(d.driver, dsn)
@@ -43,7 +49,8 @@ func receivers(t *testing.T, d database, n int) {
 	name, _ := business(t, db)
 	s := &storm.Storm{
 		Fleet: storm.StartFleet(t, processes, processSpec{
-			Driver: d.driver, DSN: dsn, Dialect: d.dialect, Events: store.Table(), Business: name, Deaths: 0.004,
+			Driver: d.driver, DSN: dsn, Dialect: d.dialect, PGX: withPGX,
+			Schema: schemaOf(t, store), Business: name, Deaths: 0.004,
 		}),
 		Deliveries: n, KillEach: 25, Forge: 3,
 		Drained: func() bool {
@@ -54,12 +61,13 @@ func receivers(t *testing.T, d database, n int) {
 	s.Run(t)
 
 	var repeated int
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+store.Table()+" WHERE attempts > 1 OR expired > 0").Scan(&repeated))
+	count := "SELECT COUNT(*) FROM " + tableOf(t, store) + " WHERE attempts > 1 OR expired > 0"
+	require.NoError(t, db.QueryRowContext(t.Context(), count).Scan(&repeated))
 	s.Check(t, effectsOf(t, db, name), unfinished(t, store), repeated)
 }
 
 // unfinished adds up the events of all accounts.
-func unfinished(t *testing.T, store *sqlstore.Store) (sum webhook.Counts) {
+func unfinished(t *testing.T, store *sqlstore.Store[*sql.Tx]) (sum webhook.Counts) {
 	t.Helper()
 	for _, account := range stormAccounts {
 		n, err := view(store, account).Counts(t.Context())

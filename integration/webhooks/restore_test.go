@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/mockserver"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
@@ -33,7 +34,7 @@ func openMerchant(t *testing.T, gw *mockserver.Server, file string) *merchant {
 	m := &merchant{gw: gw, db: db}
 	m.exec(t, `CREATE TABLE IF NOT EXISTS orders (ref TEXT PRIMARY KEY, id TEXT, state TEXT)`)
 	m.exec(t, `CREATE TABLE IF NOT EXISTS shipments (ref TEXT)`)
-	store := sqlstore.New(db, sqlstore.SQLite)
+	store := sqlstore.New(database.SQLite(db))
 	require.NoError(t, store.Migrate(t.Context()))
 	m.rx, err = webhook.New(webhook.Config{
 		Keys: []webhook.SigningKey{{Key: gw.Secret()}}, API: gw.Client(gateway.WithAccount("shop")), Store: store,

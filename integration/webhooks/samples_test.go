@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -31,7 +32,7 @@ func openDatabase(dsn string) (*sql.DB, error) {
 // The code of sqlstore's documentation. A test of the root module compares it
 // with this.
 func sample(ctx context.Context, db *sql.DB) (*webhook.Receiver, error) {
-	store := sqlstore.New(db, sqlstore.Postgres) // db comes from sql.Open("pgx", …)
+	store := sqlstore.New(database.Postgres(db)) // db comes from sql.Open("pgx", …)
 	if err := store.Migrate(ctx); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func sample(ctx context.Context, db *sql.DB) (*webhook.Receiver, error) {
 }
 
 // Several accounts, as docs/webhooks.md says.
-func severalAccounts(baseURL string, credentials, secrets map[string]string, store *sqlstore.Store) (*http.ServeMux, []*webhook.Receiver, error) {
+func severalAccounts(baseURL string, credentials, secrets map[string]string, store *sqlstore.Store[*sql.Tx]) (*http.ServeMux, []*webhook.Receiver, error) {
 	mux, receivers := http.NewServeMux(), []*webhook.Receiver(nil)
 	for _, name := range []string{"shop-br", "shop-mx"} {
 		client, err := gateway.New(baseURL, gateway.BearerToken(credentials[name]), gateway.WithAccount(name))
@@ -149,7 +150,7 @@ func privateDatabase(t *testing.T) *sql.DB {
 	t.Helper()
 	list := databases(t)
 	d := list[len(list)-1]
-	if d.dialect != sqlstore.Postgres {
+	if d.dialect != database.DialectPostgres {
 		t.Skip("the sample is for PostgreSQL; integration/run starts one")
 	}
 	schema := table("sample")

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -26,7 +27,7 @@ import (
 
 // setting is one way in which merchants configure their database or its pool.
 type setting struct {
-	database
+	target
 
 	full bool          // also run the store's tests, which take seconds
 	tune func(*sql.DB) // nil for the pool that sql.Open returns
@@ -95,7 +96,7 @@ func (s setting) and(change func(*setting)) setting {
 }
 
 func sqliteSetting(synchronous string) setting {
-	return setting{database: database{"SQLite, synchronous " + synchronous, sqlstore.SQLite, "sqlite", func(t *testing.T) string {
+	return setting{target: target{"SQLite, synchronous " + synchronous, database.DialectSQLite, "sqlite", func(t *testing.T) string {
 		t.Helper()
 		return "file:" + filepath.Join(t.TempDir(), "events.db") +
 			"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(" + synchronous + ")"
@@ -116,13 +117,13 @@ func postgresSetting(driver, env string, pairs ...string) setting {
 	if driver == "postgres" {
 		params += "&sslmode=disable"
 	}
-	return setting{database: database{name, sqlstore.Postgres, driver, func(*testing.T) string { return os.Getenv(env) + params }}}
+	return setting{target: target{name, database.DialectPostgres, driver, func(*testing.T) string { return os.Getenv(env) + params }}}
 }
 
 // store returns a store with a table of its own.
-func (s setting) store(t *testing.T, db *sql.DB, opts ...sqlstore.Option) *sqlstore.Store {
+func (s setting) store(t *testing.T, db *sql.DB, opts ...sqlstore.Option) *sqlstore.Store[*sql.Tx] {
 	t.Helper()
-	return newStore(t, db, s.database, append(opts, sqlstore.WithLogger(quiet))...)
+	return newStore(t, db, s.target, append(opts, sqlstore.WithLogger(quiet))...)
 }
 
 // eachSetting runs a test with a few settings at a time: it mostly waits for
@@ -163,12 +164,12 @@ func TestPaymentsAreHandledOnceWithEverySettingOfTheDatabase(t *testing.T) {
 		const payments, senders = 40, 6
 		ctx := t.Context()
 		db := s.open(t)
-		name := table("events")
+		schema := s.schema(t, db)
 		effects, count := business(t, db)
 		var receivers []*webhook.Receiver
-		var stores []*sqlstore.Store
+		var stores []*sqlstore.Store[*sql.Tx]
 		for range 2 {
-			store := s.store(t, db, sqlstore.WithTable(name))
+			store := s.store(t, db, in(schema))
 			rx, err := webhook.New(webhook.Config{
 				Keys: keys, Account: "shop", Store: store, Mode: webhook.Inbox, Logger: quiet, Workers: 4, PollInterval: 20 * time.Millisecond,
 				Backoff: func(int) time.Duration { return 10 * time.Millisecond },
@@ -241,9 +242,9 @@ func TestEveryStateOfAnEventIsFlushed(t *testing.T) {
 				CREATE FUNCTION `+commits+`() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 					INSERT INTO `+commits+` VALUES (TG_OP, OLD.state, NEW.state, current_setting('synchronous_commit')); RETURN NULL; END $$`)
 			require.NoError(t, err)
-			watched := func() *sqlstore.Store {
+			watched := func() *sqlstore.Store[*sql.Tx] {
 				store := s.store(t, db)
-				_, err := db.ExecContext(t.Context(), `CREATE CONSTRAINT TRIGGER watch AFTER INSERT OR UPDATE ON `+store.Table()+
+				_, err := db.ExecContext(t.Context(), `CREATE CONSTRAINT TRIGGER watch AFTER INSERT OR UPDATE ON `+tableOf(t, store)+
 					` DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION `+commits+`()`)
 				require.NoError(t, err)
 				return store
@@ -327,10 +328,10 @@ func TestMigrateRejectsPreparedStatementsBehindPgBouncer(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			db := s.open(t)
-			store := sqlstore.New(db, s.dialect, sqlstore.WithTable(table("events")))
+			schema := s.schema(t, db)
 			var err error
-			for range 20 { // one call finds it unless no two clients of the pooler meet
-				if err = store.Migrate(t.Context()); err != nil {
+			for range 20 { // one process finds it unless no two clients of the pooler meet
+				if err = sqlstore.New(s.on(db), in(schema)).Migrate(t.Context()); err != nil {
 					break
 				}
 			}
@@ -350,7 +351,7 @@ func TestAReceiverIsHealthyWithThePoolOfSQLOpen(t *testing.T) {
 	var opened connections
 	db := opened.open(t, os.Getenv("DATABASE_URL"))
 	var logged bytes.Buffer
-	store := sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")),
+	store := sqlstore.New(database.Postgres(db), in(postgres.schema(t, db)),
 		sqlstore.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 	require.NoError(t, store.Migrate(t.Context()))
 	effects, count := business(t, db)
@@ -407,7 +408,7 @@ func TestThePoolOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	own.SetMaxIdleConns(8)
 	for _, db := range []*sql.DB{lent, own} {
 		var logged bytes.Buffer
-		store := view(sqlstore.New(db, sqlstore.Postgres, sqlstore.WithTable(table("events")),
+		store := view(sqlstore.New(database.Postgres(db), in(postgres.schema(t, db)),
 			sqlstore.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))), "shop")
 		require.NoError(t, store.Migrate(t.Context()))
 		var all sync.WaitGroup

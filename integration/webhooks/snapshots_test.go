@@ -36,13 +36,14 @@ func TestSnapshots(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(40)
 	db.SetMaxIdleConns(40)
-	s := newStore(t, db, database{dialect: sqlstore.Postgres})
+	s := newStore(t, db, postgres)
 	name, _ := business(t, db)
+	table := tableOf(t, s)
 
 	ctx, stop := context.WithCancel(t.Context())
 	var holders sync.WaitGroup
 	for i := range 3 {
-		holders.Go(func() { holdSnapshots(ctx, t, db, s.Table(), hold, time.Duration(i)*hold/3) })
+		holders.Go(func() { holdSnapshots(ctx, t, db, table, hold, time.Duration(i)*hold/3) })
 	}
 	var l latencies
 	rx, err := webhook.New(webhook.Config{Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: webhook.Inbox, Workers: 16, HandleStale: true})

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 	"github.com/gateway-go/gateway/webhook/webhooktest"
@@ -25,34 +26,33 @@ var (
 	keys  = []webhook.SigningKey{{Key: webhooktest.Secret()}}
 )
 
-func newStore(t *testing.T, db *sql.DB, d database, opts ...sqlstore.Option) *sqlstore.Store {
+func newStore(t *testing.T, db *sql.DB, d target, opts ...sqlstore.Option) *sqlstore.Store[*sql.Tx] {
 	t.Helper()
-	s := sqlstore.New(db, d.dialect, append([]sqlstore.Option{sqlstore.WithTable(table("events"))}, opts...)...)
+	s := sqlstore.New(d.on(db), append([]sqlstore.Option{in(d.schema(t, db))}, opts...)...)
 	require.NoError(t, s.Migrate(t.Context()))
 	return view(s, "shop")
 }
 
 // view returns the store of an account.
-func view(s *sqlstore.Store, name string) *sqlstore.Store {
-	one, _ := s.For(gateway.Account{Name: name}).(*sqlstore.Store)
+func view(s *sqlstore.Store[*sql.Tx], name string) *sqlstore.Store[*sql.Tx] {
+	one, _ := s.For(gateway.Account{Name: name}).(*sqlstore.Store[*sql.Tx])
 	return one
 }
 
 func TestTheSQLStorePassesTheStoreTests(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
-		db := d.open(t)
-		webhooktest.RunStore(t, func() webhook.Store { return newStore(t, db, d) })
+		webhooktest.RunStore(t, func() webhook.Store { return newStore(t, d.open(t), d) })
 	})
 }
 
 func TestManyProcessesMayMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		db := d.open(t)
-		s := sqlstore.New(db, d.dialect, sqlstore.WithTable(table("migrated")))
+		s := sqlstore.New(d.on(db), in(d.schema(t, db)))
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() { assert.NoError(t, s.Migrate(t.Context())) })
@@ -65,19 +65,20 @@ func TestManyProcessesMayMigrateAtOnce(t *testing.T) {
 
 func TestATableInASchema(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		db := d.open(t)
-		name := "main." + table("events")
-		if d.dialect == sqlstore.Postgres {
-			schema := table("shop")
-			_, err := db.ExecContext(t.Context(), "CREATE SCHEMA "+schema)
+		schema := ""
+		if d.dialect == database.DialectPostgres {
+			schema = table("O'Brien \"shop\"")
+			_, err := db.ExecContext(t.Context(), "CREATE SCHEMA "+database.Quote(schema))
 			require.NoError(t, err)
-			name = schema + ".events"
 		}
-		s := newStore(t, db, d, sqlstore.WithTable(name))
+		s := newStore(t, db, d, in(schema))
 		require.NoError(t, s.Migrate(t.Context()), "a second time")
-		_, err := s.Put(t.Context(), record("e1", "tx_1"))
+		fact := record("e1", "tx_1")
+		fact.Fact = "paid tx_1"
+		_, err := s.Put(t.Context(), fact)
 		require.NoError(t, err)
 		claims, err := s.Next(t.Context(), 1, time.Minute)
 		require.NoError(t, err)
@@ -94,7 +95,7 @@ func record(id, resource string) webhook.Record {
 
 func TestPurgeDeletesOldHandledEvents(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		db := d.open(t)
@@ -128,10 +129,10 @@ func TestPurgeDeletesOldHandledEvents(t *testing.T) {
 }
 
 // age makes everything in the store older by a duration.
-func age(t *testing.T, db *sql.DB, s *sqlstore.Store, by time.Duration) {
+func age(t *testing.T, db *sql.DB, s *sqlstore.Store[*sql.Tx], by time.Duration) {
 	t.Helper()
 	ms := fmt.Sprint(by.Milliseconds())
-	_, err := db.ExecContext(t.Context(), "UPDATE "+s.Table()+" SET since = since - "+ms+", due = due - "+ms+", lease = lease - "+ms)
+	_, err := db.ExecContext(t.Context(), "UPDATE "+tableOf(t, s)+" SET since = since - "+ms+", due = due - "+ms+", lease = lease - "+ms)
 	require.NoError(t, err)
 }
 
@@ -150,7 +151,7 @@ func business(t *testing.T, db *sql.DB) (name string, count func() int) {
 
 func TestHandleTxWritesBothOrNeither(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		db := d.open(t)
@@ -188,7 +189,7 @@ func TestHandleTxWritesBothOrNeither(t *testing.T) {
 
 func TestHandleTxOfALostClaimWritesNothing(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
 		ctx := t.Context()
 		db := d.open(t)
@@ -217,9 +218,9 @@ func TestHandleTxOfALostClaimWritesNothing(t *testing.T) {
 
 func TestALongHandleTxBlocksNoOtherEvent(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, d database) {
+	each(t, func(t *testing.T, d target) {
 		t.Helper()
-		if d.dialect == sqlstore.SQLite {
+		if d.dialect == database.DialectSQLite {
 			t.Skip("not true of SQLite: the whole file has one writer at a time, see docs/webhooks.md")
 		}
 		ctx := t.Context()
@@ -258,15 +259,21 @@ func TestALongHandleTxBlocksNoOtherEvent(t *testing.T) {
 	})
 }
 
+// unknown is a driver of a database that the store does not know.
+type unknown struct{ database.Driver[*sql.Tx] }
+
+func (unknown) Dialect() database.Dialect { return 0 }
+
 func TestInvalidArgumentsAreReported(t *testing.T) {
 	t.Parallel()
 	db := databases(t)[0].open(t)
-	for want, s := range map[string]*sqlstore.Store{
-		"the database is nil":                           sqlstore.New(nil, sqlstore.SQLite),
-		"unknown Dialect":                               sqlstore.New(db, 0),
-		"is not a valid table name":                     sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(`x"; DROP TABLE y`)),
-		"WithRetention(0s) is shorter than 25h0m0s":     sqlstore.New(db, sqlstore.SQLite, sqlstore.WithRetention(0)),
-		"WithRetention(24h0m0s) is shorter than 25h0m0": sqlstore.New(db, sqlstore.SQLite, sqlstore.WithRetention(24*time.Hour)),
+	for want, s := range map[string]*sqlstore.Store[*sql.Tx]{
+		"the driver is nil":                             sqlstore.New[*sql.Tx](nil),
+		"the database is nil":                           sqlstore.New(database.SQLite(nil)),
+		"unknown dialect":                               sqlstore.New[*sql.Tx](unknown{database.SQLite(db)}),
+		"InSchema is only for PostgreSQL":               sqlstore.New(database.SQLite(db), in("shop")),
+		"WithRetention(0s) is shorter than 25h0m0s":     sqlstore.New(database.SQLite(db), sqlstore.WithRetention(0)),
+		"WithRetention(24h0m0s) is shorter than 25h0m0": sqlstore.New(database.SQLite(db), sqlstore.WithRetention(24*time.Hour)),
 	} {
 		require.ErrorContains(t, s.Migrate(t.Context()), want)
 		_, err := s.Put(t.Context(), record("e", "tx"))
@@ -287,28 +294,80 @@ func TestMigrateRejectsUnsafeSettingsOfASQLiteFile(t *testing.T) {
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)":                             "",
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)": "",
 	} {
-		for _, name := range []string{"events", "main.events"} {
-			db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "events.db")+pragmas)
-			require.NoError(t, err)
-			err = sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(name)).Migrate(t.Context())
-			if want == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, want)
-				require.ErrorContains(t, err, "_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)")
-			}
-			require.NoError(t, db.Close())
-		}
-	}
-	for _, name := range []string{"events", "main.events"} {
-		db, err := sql.Open("sqlite", sqliteDSN(filepath.Join(t.TempDir(), "events.db"))+"&_pragma=synchronous(OFF)")
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "events.db")+pragmas)
 		require.NoError(t, err)
-		require.ErrorContains(t, sqlstore.New(db, sqlstore.SQLite, sqlstore.WithTable(name)).Migrate(t.Context()), "synchronous OFF")
+		err = sqlstore.New(database.SQLite(db)).Migrate(t.Context())
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, "_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)")
+		}
 		require.NoError(t, db.Close())
 	}
+	db, err := sql.Open("sqlite", sqliteDSN(filepath.Join(t.TempDir(), "events.db"))+"&_pragma=synchronous(OFF)")
+	require.NoError(t, err)
+	require.ErrorContains(t, sqlstore.New(database.SQLite(db)).Migrate(t.Context()), "synchronous OFF")
+	require.NoError(t, db.Close())
 	memory, err := sql.Open("sqlite", ":memory:")
 	require.NoError(t, err)
 	memory.SetMaxOpenConns(1)
-	require.NoError(t, sqlstore.New(memory, sqlstore.SQLite).Migrate(t.Context()), "an in-memory database has one process")
+	require.NoError(t, sqlstore.New(database.SQLite(memory)).Migrate(t.Context()), "an in-memory database has one process")
 	require.NoError(t, memory.Close())
+}
+
+// A handler that hangs must not keep what the other events need: the lock for writing of
+// SQLite, or the only connection of a database in memory. So its transaction ends with its
+// context.
+func TestAHandlerThatHangsBlocksNoOtherEvent(t *testing.T) {
+	t.Parallel()
+	memory := target{"SQLite in memory", database.DialectSQLite, "sqlite", func(*testing.T) string { return ":memory:" }}
+	for _, d := range append(databases(t), memory) {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db := d.open(t)
+			if d.name == memory.name {
+				db.SetMaxOpenConns(1)
+			}
+			s := newStore(t, db, d)
+			effects, count := business(t, db)
+			rx, err := webhook.New(webhook.Config{
+				Keys: keys, Account: "shop", Store: s, Logger: quiet, Mode: webhook.Inbox, Workers: 2, PollInterval: 20 * time.Millisecond,
+				HandlerTimeout: 200 * time.Millisecond, Backoff: func(int) time.Duration { return time.Hour },
+			})
+			require.NoError(t, err)
+			begun, release := make(chan string, 2), make(chan struct{})
+			webhook.OnOther(rx, sqlstore.HandleTx(s, func(ctx context.Context, tx *sql.Tx, e *webhook.Event) error {
+				_, err := tx.ExecContext(ctx, "INSERT INTO "+effects+" (event_id) VALUES ($1)", e.ID)
+				switch e.ID {
+				case "hangs":
+					begun <- e.ID
+					<-release
+				case "waits for itself": // it uses the store beside its transaction
+					begun <- e.ID
+					rec := record("e2", "tx_2")
+					rec.Fact = "paid tx_2"
+					for _, r := range []webhook.Record{record("e1", "tx_1"), rec} {
+						if _, err := s.Put(ctx, r); err != nil {
+							return err
+						}
+					}
+				}
+				return err
+			}))
+			rx.Start()
+			for _, id := range []string{"hangs", "waits for itself"} {
+				_, err = s.Put(t.Context(), record(id, "tx "+id))
+				require.NoError(t, err)
+				assert.Equal(t, id, <-begun)
+			}
+			_, err = s.Put(t.Context(), record("another", "tx another"))
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return count() > 0 }, 30*time.Second, 10*time.Millisecond)
+			close(release)
+			require.NoError(t, rx.Shutdown(t.Context()))
+			assert.Zero(t, effectsOf(t, db, effects)["hangs"])
+			assert.Equal(t, 1, effectsOf(t, db, effects)["another"])
+		})
+	}
 }

@@ -63,22 +63,48 @@ func listPackage(dir string) ([]string, error) {
 	if err != nil || found.Name == "main" {
 		return nil, nil //nolint:nilerr // a folder without a package
 	}
-	l := lister{pkg: found.Name}
+	var decls []ast.Decl
 	for _, name := range found.GoFiles {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, fmt.Errorf("api: %w", err)
 		}
-		for _, decl := range file.Decls {
-			l.declaration(decl)
-		}
+		decls = append(decls, file.Decls...)
+	}
+	l := lister{pkg: found.Name, embedded: embedded(decls)}
+	for _, decl := range decls {
+		l.declaration(decl)
 	}
 	return l.lines, nil
 }
 
+// embedded returns the names of the types that exported structs embed: also if they are
+// unexported, their methods are those of the structs.
+func embedded(decls []ast.Decl) map[string]bool {
+	names := make(map[string]bool)
+	for _, decl := range decls {
+		ast.Inspect(decl, func(n ast.Node) bool {
+			s, ok := n.(*ast.TypeSpec)
+			if !ok || !s.Name.IsExported() {
+				return true
+			}
+			if t, ok := s.Type.(*ast.StructType); ok {
+				for _, f := range t.Fields.List {
+					if len(f.Names) == 0 {
+						names[base(f.Type)] = true
+					}
+				}
+			}
+			return false
+		})
+	}
+	return names
+}
+
 type lister struct {
-	pkg   string
-	lines []string
+	pkg      string
+	embedded map[string]bool
+	lines    []string
 }
 
 func (l *lister) add(format string, args ...any) {
@@ -100,15 +126,14 @@ func (l *lister) function(d *ast.FuncDecl) {
 	case !d.Name.IsExported():
 	case d.Recv == nil:
 		l.add("func %s%s%s", d.Name, typeParams(d.Type.TypeParams), signature)
-	case ast.IsExported(receiver(d)):
+	case ast.IsExported(base(d.Recv.List[0].Type)), l.embedded[base(d.Recv.List[0].Type)]:
 		l.add("method (%s) %s%s", text(d.Recv.List[0].Type), d.Name, signature)
 	}
 }
 
-// receiver returns the name of a method's type.
-func receiver(d *ast.FuncDecl) string {
-	name := strings.TrimPrefix(text(d.Recv.List[0].Type), "*")
-	name, _, _ = strings.Cut(name, "[")
+// base returns the name of a type without its pointer and parameters.
+func base(t ast.Expr) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(text(t), "*"), "[")
 	return name
 }
 

@@ -64,7 +64,8 @@ func TestTheListHasEveryKindOfDeclaration(t *testing.T) {
 		`pkg webhook, type TransactionEvent struct, embedded *Event`,
 		`pkg webhook, type Store interface, Settle func(context.Context, *Claim, Disposition) error`,
 		`pkg webhook, const Inbox Mode = iota(1)`,
-		`pkg sqlstore, func HandleTx[E any](*Store, func(context.Context, *sql.Tx, E) error) func(context.Context, E) error`,
+		`pkg sqlstore, func HandleTx[TX any, E any](*Store[TX], func(context.Context, TX, E) error) func(context.Context, E) error`,
+		`pkg sqlstore, method (*core) Migrate(context.Context) error`, // of Store, which embeds it
 		`pkg mockserver, func Run(TB, ...Option) *Server`,
 	} {
 		assert.Contains(t, now, line)

@@ -106,13 +106,20 @@ type Querier interface {
 }
 
 // ReadPragmas reads the settings of a connection for a schema, such as "main".
-func ReadPragmas(ctx context.Context, db Querier, schema string) (p Pragmas, err error) {
-	err = db.QueryRowContext(ctx, "SELECT COALESCE((SELECT file FROM pragma_database_list WHERE name = ?), '')", schema).Scan(&p.File)
+func ReadPragmas(ctx context.Context, db Querier, schema string) (Pragmas, error) {
+	return ReadPragmasBy(schema, func(column any, query string, args ...any) error {
+		return db.QueryRowContext(ctx, query, args...).Scan(column)
+	})
+}
+
+// ReadPragmasBy is ReadPragmas with a function that reads the first column of a query's row.
+func ReadPragmasBy(schema string, read func(column any, query string, args ...any) error) (p Pragmas, err error) {
+	err = read(&p.File, "SELECT COALESCE((SELECT file FROM pragma_database_list WHERE name = ?), '')", schema)
 	for pragma, value := range map[string]any{
 		schema + ".journal_mode": &p.Journal, "busy_timeout": &p.BusyTimeout, schema + ".synchronous": &p.Synchronous,
 	} {
 		if err == nil {
-			err = db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(value)
+			err = read(value, "PRAGMA "+pragma)
 		}
 	}
 	return p, err

@@ -57,13 +57,16 @@ func (db *DB) Dialect() database.Dialect { return db.driver.Dialect() }
 func (db *DB) Driver() database.Driver[Tx] { return db.driver }
 
 // Check checks the settings of the database once; see [database.Driver].
-func (db *DB) Check(ctx context.Context) error {
+func (db *DB) Check(ctx context.Context) error { return db.CheckBy(ctx, db.driver.Check) }
+
+// CheckBy is Check for a package that needs other settings than the driver checks.
+func (db *DB) CheckBy(ctx context.Context, settings func(context.Context) error) error {
 	db.checking.Lock()
 	defer db.checking.Unlock()
 	if db.checked {
 		return nil
 	}
-	if err := db.Repeat(ctx, func() error { return db.driver.Check(ctx) }); err != nil {
+	if err := db.Repeat(ctx, func() error { return settings(ctx) }); err != nil {
 		return err
 	}
 	if db.Dialect() == database.DialectSQLite {
@@ -90,6 +93,13 @@ func (db *DB) Repeat(ctx context.Context, work func() error) error {
 		pool.Keep(ctx, db.logger)
 	}
 	return dbms.Pooled(dbms.Repeat(ctx, work))
+}
+
+// Churns reports whether the pool has closed connections because it keeps too few idle ones:
+// what begins many statements at once then opens a connection for each.
+func (db *DB) Churns() bool {
+	pool, ok := db.driver.(churner)
+	return ok && pool.Churns()
 }
 
 // Transaction runs a transaction, and repeats it if it conflicts with another session. Its
@@ -120,14 +130,20 @@ func (db *DB) Durable(ctx context.Context, run func(Tx) error) error {
 // isolation: the user's statements may depend on it. It is repeated until first, which takes
 // the locks, succeeds; then work runs once. Then it is committed.
 func (db *DB) UserTx(ctx context.Context, first, work func(Tx) error) error {
+	return db.UserTxRaised(ctx, func(tx Tx) error {
+		if err := db.raise(ctx, tx); err != nil {
+			return err
+		}
+		return first(tx)
+	}, work)
+}
+
+// UserTxRaised is UserTx with a first that executes [RaiseCommit] in its own statement, which
+// saves a round trip.
+func (db *DB) UserTxRaised(ctx context.Context, first, work func(Tx) error) error {
 	var tx Tx
 	err := db.Repeat(ctx, func() (err error) {
-		tx, err = db.begin(ctx, sql.LevelDefault, func(tx Tx) error {
-			if err := db.raise(ctx, tx); err != nil {
-				return err
-			}
-			return first(tx)
-		})
+		tx, err = db.begin(ctx, sql.LevelDefault, first)
 		return err
 	})
 	if err != nil {
@@ -175,21 +191,36 @@ func (db *DB) raise(ctx context.Context, tx Tx) error {
 // Session runs statements with the words of [DB], in a transaction or each by itself. One
 // by itself is repeated after a conflict.
 type Session struct {
-	db    *DB
-	conn  database.Conn
-	alone bool
+	db       *DB
+	conn     database.Conn
+	alone    bool
+	finished bool // the statements are
 }
 
 // In returns a session in a transaction.
-func (db *DB) In(tx Tx) Session { return Session{db, tx.Conn, false} }
+func (db *DB) In(tx Tx) Session { return Session{db: db, conn: tx.Conn} }
 
 // Conn returns a session without a transaction.
-func (db *DB) Conn() Session { return Session{db, db.driver.Conn(), true} }
+func (db *DB) Conn() Session { return Session{db: db, conn: db.driver.Conn(), alone: true} }
+
+// Finished returns the session for statements that [DB.SQL] has returned. A package that runs
+// the same ones all the time calls SQL once for each.
+func (s Session) Finished() Session {
+	s.finished = true
+	return s
+}
+
+func (s Session) sql(text string) string {
+	if s.finished {
+		return text
+	}
+	return s.db.SQL(text)
+}
 
 // Exec runs a statement and returns how many rows it changed.
 func (s Session) Exec(ctx context.Context, statement string, args ...any) (n int64, err error) {
 	err = s.run(ctx, func(c database.Conn) error {
-		n, err = c.Exec(ctx, s.db.SQL(statement), args...)
+		n, err = c.Exec(ctx, s.sql(statement), args...)
 		return err
 	})
 	return n, err
@@ -223,7 +254,7 @@ func (s Session) MustAll(ctx context.Context, statements ...database.Statement) 
 func (s Session) First(ctx context.Context, query string, args []any, scan func(database.Scanner) error) (found bool, err error) {
 	err = s.run(ctx, func(c database.Conn) error {
 		found = false
-		return c.Query(ctx, s.db.SQL(query), args, func(row database.Scanner) error {
+		return c.Query(ctx, s.sql(query), args, func(row database.Scanner) error {
 			if found {
 				return nil
 			}
@@ -248,7 +279,7 @@ func Into(columns ...any) func(database.Scanner) error {
 func All[T any](ctx context.Context, s Session, query string, args []any, scan func(database.Scanner) (T, error)) (list []T, err error) {
 	err = s.run(ctx, func(c database.Conn) error {
 		list = nil
-		return c.Query(ctx, s.db.SQL(query), args, func(row database.Scanner) error {
+		return c.Query(ctx, s.sql(query), args, func(row database.Scanner) error {
 			one, err := scan(row)
 			list = append(list, one)
 			return err
@@ -263,7 +294,7 @@ func (s Session) Each(ctx context.Context, query string, args []any, row func(da
 	var failed error
 	err := s.run(ctx, func(c database.Conn) error {
 		rows := 0
-		failed = c.Query(ctx, s.db.SQL(query), args, func(r database.Scanner) error {
+		failed = c.Query(ctx, s.sql(query), args, func(r database.Scanner) error {
 			rows++
 			return row(r)
 		})
@@ -295,7 +326,7 @@ func (s Session) run(ctx context.Context, statement func(database.Conn) error) e
 func (s Session) Batch(ctx context.Context, statements []database.Statement) (changed []int64, err error) {
 	all := make([]database.Statement, len(statements))
 	for i, st := range statements {
-		all[i] = database.Statement{SQL: s.db.SQL(st.SQL), Args: st.Args}
+		all[i] = database.Statement{SQL: s.sql(st.SQL), Args: st.Args}
 	}
 	if several, ok := s.conn.(database.Batcher); ok && len(all) > 1 {
 		return several.Batch(ctx, all)

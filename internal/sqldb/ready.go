@@ -26,7 +26,7 @@ func (db *DB) Ready(ctx context.Context, parts ...string) error {
 		return err
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: the migrations %s are missing", database.ErrSchema, versions(missing))
+		return fmt.Errorf("%w: the migrations %s are missing: run Migrate", database.ErrSchema, versions(missing))
 	}
 	if err := db.usable(ctx, known); err != nil {
 		return err

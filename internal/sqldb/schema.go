@@ -1,11 +1,14 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -24,12 +27,15 @@ func (db *DB) Find(ctx context.Context) error {
 	if db.words.Load() != nil {
 		return nil
 	}
-	if db.Dialect() == database.DialectPostgres {
+	switch {
+	case db.location.Schema > database.Expect:
+		return errors.New("Location.Schema must be Create or Expect")
+	case db.Dialect() == database.DialectPostgres:
 		if err := db.Repeat(ctx, func() error { return db.find(ctx) }); err != nil {
 			return err
 		}
-	} else if db.location.InSchema != "" {
-		return errors.New("InSchema is only for PostgreSQL")
+	case db.location.InSchema != "":
+		return errors.New("Location.InSchema is only for PostgreSQL: SQLite has no schemas")
 	}
 	db.words.Store(strings.NewReplacer(db.dialect()...))
 	return nil
@@ -38,27 +44,31 @@ func (db *DB) Find(ctx context.Context) error {
 // find sets the schema and the default isolation of PostgreSQL.
 func (db *DB) find(ctx context.Context) error {
 	var path, role, isolation string
-	if err := one(ctx, db.driver.Conn(), `SELECT current_setting('search_path'), CAST(current_user AS text), current_setting('default_transaction_isolation')`,
-		nil, &path, &role, &isolation); err != nil {
+	if err := one(ctx, db.driver.Conn(), `SELECT current_setting('search_path'), CAST(current_user AS text),
+		current_setting('default_transaction_isolation')`, nil, &path, &role, &isolation); err != nil {
 		return err
 	}
 	db.strict = isolation != "read committed" && isolation != "read uncommitted"
-	candidates := []string{db.location.InSchema}
+	candidates := []candidate{{name: db.location.InSchema}}
 	if db.location.InSchema == "" {
 		candidates = searched(path, role)
 	}
-	for _, name := range candidates {
+	for _, c := range candidates {
+		var name string
 		usable := false
-		err := one(ctx, db.driver.Conn(), `SELECT has_schema_privilege(nspname, 'USAGE') FROM pg_namespace WHERE nspname = $1`, []any{name}, &usable)
+		// The cast shortens a long name as PostgreSQL does everywhere.
+		err := one(ctx, db.driver.Conn(), `SELECT CAST(nspname AS text), has_schema_privilege(oid, 'USAGE') FROM pg_namespace
+			WHERE nspname = CAST(CAST($1 AS text) AS name)`, []any{c.name}, &name, &usable)
 		switch {
-		case errors.Is(err, errNoRow) && name == role && db.location.InSchema == "": // from "$user"
+		case errors.Is(err, errNoRow) && c.user:
 		case errors.Is(err, errNoRow):
-			return fmt.Errorf("%w: there is no schema %s; %s", database.ErrSchema, database.Quote(name), db.from(path))
+			return fmt.Errorf("%w: there is no schema %s; %s", database.ErrSchema, database.Quote(c.name), db.from(path))
 		case err != nil:
 			return err
 		case !usable:
-			return fmt.Errorf("%w: the role %s has no right to use the schema %s; %s; or run GRANT USAGE ON SCHEMA %s TO %s", database.ErrSchema,
-				role, database.Quote(name), db.from(path), database.Quote(name), database.Quote(role))
+			quoted := database.Quote(name)
+			return fmt.Errorf("%w: the role %s has no right to use the schema %s; %s; or run GRANT USAGE ON SCHEMA %s TO %s",
+				database.ErrSchema, role, quoted, db.from(path), quoted, database.Quote(role))
 		default:
 			db.schema = name
 			return nil
@@ -72,33 +82,53 @@ func (db *DB) from(path string) string {
 	if db.location.InSchema != "" {
 		return "create it, or set InSchema to another one"
 	}
-	return fmt.Sprintf("it is the first one of the search_path %q: create it, or set InSchema to the schema of the gateway's tables", path)
+	return fmt.Sprintf("it is the first one of the search_path '%s': create it, or set InSchema to the schema of the "+
+		"gateway's tables", path)
 }
+
+// candidate is a schema that may have the tables.
+type candidate struct {
+	name string
+	user bool // from "$user", so it need not exist
+}
+
+// space are the characters that PostgreSQL skips between the names of a search path.
+const space = " \t\n\r\f\v"
 
 // searched returns the schemas of a search path up to the first that must exist. "$user"
 // stands for the role, and need not exist.
-func searched(path, role string) []string {
-	var list []string
+func searched(path, role string) []candidate {
+	var list []candidate
 	for path != "" {
-		path = strings.TrimLeft(path, " \t")
+		path = strings.TrimLeft(path, space)
 		var name string
 		if rest, quoted := strings.CutPrefix(path, `"`); quoted {
 			name, path = unquoted(rest)
 			_, path, _ = strings.Cut(path, ",")
 		} else {
 			name, path, _ = strings.Cut(path, ",")
-			name = strings.ToLower(strings.TrimSpace(name))
+			name = lower(strings.TrimRight(name, space))
 		}
-		if name == "" {
-			continue
+		switch name {
+		case "":
+		case "$user":
+			list = append(list, candidate{role, true})
+		default:
+			return append(list, candidate{name, false})
 		}
-		if name == "$user" {
-			list = append(list, role)
-			continue
-		}
-		return append(list, name)
 	}
 	return list
+}
+
+// lower folds a name as PostgreSQL folds one without quotes: only the letters of ASCII.
+func lower(name string) string {
+	folded := []byte(name)
+	for i, c := range folded {
+		if 'A' <= c && c <= 'Z' {
+			folded[i] = c + 'a' - 'A'
+		}
+	}
+	return string(folded)
 }
 
 // unquoted reads a quoted name after its first quote.
@@ -120,13 +150,15 @@ func unquoted(text string) (name, rest string) {
 func (db *DB) dialect() []string {
 	if db.Dialect() == database.DialectSQLite { // a transaction holds the only write lock
 		return []string{
-			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "", "{json}", "?", "{jsonb}", "?", "{int}", "INTEGER",
+			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "",
+			"{json}", "?", "{jsonb}", "?", "{int}", "INTEGER",
 		}
 	}
 	return []string{
 		"{s}", database.Quote(db.schema) + ".", "{now}", dbms.PostgresNow,
 		"{clock}", strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp"),
-		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED", "{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
+		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED",
+		"{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
 	}
 }
 
@@ -160,13 +192,16 @@ type migrationsKey struct{}
 
 // WithMigrations replaces the migrations of the program, so that a test can be another
 // release.
-func WithMigrations(ctx context.Context, list func(database.Dialect, string) ([]database.Migration, error)) context.Context {
+func WithMigrations(ctx context.Context, list Migrations) context.Context {
 	return context.WithValue(ctx, migrationsKey{}, list)
 }
 
+// Migrations is [database.Schema] of another release.
+type Migrations func(d database.Dialect, inSchema string) ([]database.Migration, error)
+
 // migrations returns those of some parts.
 func (db *DB) migrations(ctx context.Context, parts []string) ([]database.Migration, error) {
-	list, ok := ctx.Value(migrationsKey{}).(func(database.Dialect, string) ([]database.Migration, error))
+	list, ok := ctx.Value(migrationsKey{}).(Migrations)
 	if !ok {
 		list = database.Schema
 	}
@@ -195,13 +230,14 @@ func (db *DB) MigrateUnchecked(ctx context.Context, parts ...string) error {
 	}
 	missing, err := db.missing(ctx, db.Conn(), known)
 	switch {
+	case dbms.State(err) == insufficientPrivilege: // to read gateway_schema
+		return cmp.Or(db.usable(ctx, known), err)
 	case err != nil:
 		return err
 	case len(missing) == 0:
 		return db.usable(ctx, known)
 	case db.location.Schema == database.Expect:
-		return fmt.Errorf("%w: the migrations %s are missing: apply the files of gateway-schema -dialect %s%s", database.ErrSchema,
-			versions(missing), db.Dialect(), db.flag())
+		return db.unexpected(ctx, missing)
 	}
 	if err := db.create(ctx, known); err != nil {
 		return err
@@ -209,17 +245,43 @@ func (db *DB) MigrateUnchecked(ctx context.Context, parts ...string) error {
 	return db.usable(ctx, known)
 }
 
-func (db *DB) flag() string {
-	if db.schema == "" {
-		return ""
+// unexpected returns the error about migrations that the user's own tool has not applied.
+func (db *DB) unexpected(ctx context.Context, missing []database.Migration) error {
+	for _, m := range missing {
+		for _, table := range m.Tables() {
+			if exists, err := db.exists(ctx, db.Conn(), table); err != nil || exists {
+				return errors.Join(err, db.inPart(m, "the table "+table))
+			}
+		}
 	}
-	return " -schema " + db.schema
+	return fmt.Errorf("%w: the migrations %s are missing: apply the files of %s",
+		database.ErrSchema, versions(missing), db.command())
 }
+
+// inPart returns the error about a migration that was applied without its row, or only in part.
+func (db *DB) inPart(m database.Migration, what string) error {
+	return fmt.Errorf("%w: %s is there, but the table gateway_schema has no row for the migration %s, which creates it: "+
+		"if all that the migration creates is there, run the last statement of its file, which inserts the row; otherwise "+
+		"drop what is there, if it is empty, or run the other statements too; %s prints the file",
+		database.ErrSchema, what, name(m), db.command())
+}
+
+// command returns the command that prints the files of the migrations.
+func (db *DB) command() string {
+	command := "gateway-schema -dialect " + db.Dialect().String()
+	if db.schema != "" {
+		command += " -schema '" + strings.ReplaceAll(db.schema, "'", `'\''`) + "'"
+	}
+	return command
+}
+
+// name returns the name of a migration's file.
+func name(m database.Migration) string { return fmt.Sprintf("%04d_%s", m.Version, m.Part) }
 
 func versions(list []database.Migration) string {
 	var names []string
 	for _, m := range list {
-		names = append(names, fmt.Sprintf("%04d_%s", m.Version, m.Part))
+		names = append(names, name(m))
 	}
 	return strings.Join(names, ", ")
 }
@@ -235,11 +297,12 @@ func (db *DB) missing(ctx context.Context, s Session, known []database.Migration
 	if err != nil || !exists {
 		return known, err
 	}
-	applied, err := All(ctx, s, `SELECT part, version, oldest FROM {s}gateway_schema`, nil, func(scanner database.Scanner) (r row, err error) {
-		return r, scanner.Scan(&r.part, &r.version, &r.oldest)
-	})
+	applied, err := All(ctx, s, `SELECT part, version, oldest FROM {s}gateway_schema ORDER BY version, part`, nil,
+		func(scanner database.Scanner) (r row, err error) {
+			return r, scanner.Scan(&r.part, &r.version, &r.oldest)
+		})
 	if err != nil {
-		return nil, db.denied(err)
+		return nil, err
 	}
 	newest := make(map[string]int)
 	for _, m := range known {
@@ -247,8 +310,9 @@ func (db *DB) missing(ctx context.Context, s Session, known []database.Migration
 	}
 	for _, r := range applied {
 		if mine, ok := newest[r.part]; ok && r.oldest > mine {
-			return nil, fmt.Errorf("%w: a later release has changed the tables of part %s to version %d, which a release that knows version %d "+
-				"must not use: install a later release of this program", database.ErrSchema, r.part, r.version, mine)
+			return nil, fmt.Errorf("%w: a later release has changed the tables of part %s to version %d, which a release that "+
+				"knows version %d must not use: install a later release of this program",
+				database.ErrSchema, r.part, r.version, mine)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(known), func(m database.Migration) bool {
@@ -260,9 +324,10 @@ func (db *DB) missing(ctx context.Context, s Session, known []database.Migration
 func (db *DB) exists(ctx context.Context, s Session, table string) (bool, error) {
 	query, args := `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?`, []any{table}
 	if db.Dialect() == database.DialectPostgres {
-		// In the transaction that has waited for the lock, to_regclass may not see a table that
-		// another process has created: the session remembers that there was none.
-		query = `SELECT COUNT(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relname = ? AND n.nspname = ?`
+		// Not to_regclass: a session remembers which tables it did not find, also after it has
+		// waited for the transaction that creates one.
+		query = `SELECT COUNT(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+			WHERE c.relname = CAST(CAST(? AS text) AS name) AND n.nspname = CAST(CAST(? AS text) AS name)`
 		args = append(args, db.schema)
 	}
 	var n int64
@@ -281,18 +346,21 @@ func (db *DB) create(ctx context.Context, known []database.Migration) error {
 		if err != nil || !again {
 			return err
 		}
-		if err := db.concurrent(ctx, known); err != nil {
+		if err := db.Repeat(ctx, func() error { return db.concurrent(ctx, known) }); err != nil {
 			return err
 		}
 	}
 }
 
+// lock is the key of an advisory lock for a schema, after its name.
+const lock = `hashtextextended(CAST(? AS text) || ' in ' || CAST(? AS text), 0)`
+
 // apply applies the migrations that are missing up to one that is concurrent; again reports
 // whether there is one.
 func (db *DB) apply(ctx context.Context, s Session, known []database.Migration) (again bool, err error) {
 	if db.Dialect() == database.DialectPostgres { // two processes that run this at once would disturb each other
-		if _, err := s.Exec(ctx, `SELECT CAST(pg_advisory_xact_lock(hashtextextended('gateway_schema in ' || CAST(? AS text), 0)) AS text)`,
-			db.schema); err != nil {
+		_, err := s.Exec(ctx, `SELECT CAST(pg_advisory_xact_lock(`+lock+`) AS text)`, "gateway_schema", db.schema)
+		if err != nil {
 			return false, err
 		}
 	}
@@ -311,14 +379,55 @@ func (db *DB) apply(ctx context.Context, s Session, known []database.Migration) 
 	return false, nil
 }
 
-// concurrent applies the first migration that is missing, which can't run in a transaction.
+// patience is how long a process waits before it looks again whether another one has
+// finished a concurrent migration.
+const patience = 100 * time.Millisecond
+
+// concurrent applies the first migration that is missing, if it is concurrent, or waits a
+// moment for the process that does.
+//
+// The lock belongs to a transaction, not to a session, so that it holds behind a pooler. That
+// transaction must be idle meanwhile, and the others must not wait in a statement for the
+// lock: CREATE INDEX CONCURRENTLY waits for the statements of others to end.
 func (db *DB) concurrent(ctx context.Context, known []database.Migration) error {
-	missing, err := db.missing(ctx, db.Conn(), known)
+	tx, err := db.driver.Begin(ctx, sql.LevelReadCommitted)
+	if err != nil {
+		return err
+	}
+	defer db.driver.Rollback(ctx, tx) //nolint:errcheck // it changes nothing
+	first := true
+	if db.Dialect() == database.DialectPostgres {
+		_, err := db.In(tx).First(ctx, `SELECT pg_try_advisory_xact_lock(`+lock+`)`,
+			[]any{"gateway_schema concurrently", db.schema}, Into(&first))
+		if err != nil {
+			return err
+		}
+	}
+	if !first {
+		if err := db.driver.Rollback(ctx, tx); err != nil {
+			return err
+		}
+		wait := time.NewTimer(patience)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	missing, err := db.missing(ctx, db.In(tx), known)
 	if err != nil || len(missing) == 0 || !missing[0].Concurrent {
 		return err
 	}
 	return db.execute(ctx, db.driver.Conn(), missing[0])
 }
+
+// Codes of PostgreSQL.
+const (
+	insufficientPrivilege = "42501"
+	readOnly              = "25006"
+)
 
 // execute executes the statements of a migration.
 func (db *DB) execute(ctx context.Context, c database.Conn, m database.Migration) error {
@@ -326,14 +435,17 @@ func (db *DB) execute(ctx context.Context, c database.Conn, m database.Migration
 		_, err := c.Exec(ctx, statement)
 		switch {
 		case err == nil:
-		case dbms.State(err) == "42501":
-			return fmt.Errorf("%w: the migration %04d_%s is missing, and the role may not create tables in the schema %s: let the schema's owner open the "+
-				"program once, or apply the files of gateway-schema -dialect %s%s: %w", database.ErrSchema, m.Version, m.Part, database.Quote(db.schema), db.Dialect(), db.flag(), err)
+		case dbms.State(err) == insufficientPrivilege:
+			return fmt.Errorf("%w: the migration %s is missing, and the role lacks the right to apply it in the schema %s: let "+
+				"a role that owns the tables open the program once, or apply the files of %s: %w",
+				database.ErrSchema, name(m), database.Quote(db.schema), db.command(), err)
+		case dbms.State(err) == readOnly:
+			return fmt.Errorf("%w: the migration %s is missing, and the database is read-only: open it on the primary server, "+
+				"with default_transaction_read_only off: %w", database.ErrSchema, name(m), err)
 		case isTwice(err):
-			return fmt.Errorf("%w: the table gateway_schema has no row for the migration %04d_%s, but a part of what it creates is there, so it was applied in part or by "+
-				"hand: finish it with the file of gateway-schema -dialect %s%s, or drop what it created: %w", database.ErrSchema, m.Version, m.Part, db.Dialect(), db.flag(), err)
+			return fmt.Errorf("%w: %w", db.inPart(m, "something that it creates"), err)
 		default:
-			return fmt.Errorf("the migration %04d_%s failed: %w", m.Version, m.Part, err)
+			return fmt.Errorf("the migration %s failed: %w", name(m), err)
 		}
 	}
 	return nil
@@ -356,46 +468,53 @@ func (db *DB) usable(ctx context.Context, known []database.Migration) error {
 	of := make(map[string]database.Migration)
 	var names []string
 	for _, m := range known {
-		for _, name := range m.Tables() {
-			if db.schema != "" {
-				name = db.Qualified(name)
-			}
-			of[name], names = m, append(names, name)
+		for _, table := range m.Tables() {
+			of[table], names = m, append(names, table)
 		}
 	}
 	list, err := json.Marshal(names)
 	if err != nil {
 		return err
 	}
-	query := `SELECT value, CASE WHEN (SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = value) = 0 THEN 'exist' ELSE '' END FROM json_each(?)`
+	query, args := `SELECT value, (SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = value), 1, ''
+		FROM json_each(?)`, []any{string(list)}
 	if db.Dialect() == database.DialectPostgres {
-		query = `SELECT t.name, CASE WHEN to_regclass(t.name) IS NULL THEN 'exist' ELSE COALESCE((SELECT MIN(r.name)
-				FROM (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r(name)
-				WHERE NOT has_table_privilege(to_regclass(t.name), r.name) AND (r.name = 'SELECT' OR t.name NOT LIKE '%"gateway_schema"')), '') END
-			FROM jsonb_array_elements_text({jsonb}) AS t(name)`
+		query = `SELECT t.name, CASE WHEN t.there IS NULL THEN 0 ELSE 1 END,
+				CASE WHEN has_table_privilege(t.there, 'SELECT') AND (t.name = 'gateway_schema' OR
+					has_table_privilege(t.there, 'INSERT') AND has_table_privilege(t.there, 'UPDATE') AND
+					has_table_privilege(t.there, 'DELETE')) THEN 1 ELSE 0 END,
+				CAST(current_user AS text)
+			FROM (SELECT e.name, to_regclass(CAST(? AS text) || e.name) AS there
+				FROM jsonb_array_elements_text({jsonb}) AS e(name)) AS t`
+		args = []any{database.Quote(db.schema) + ".", string(list)}
 	}
-	return db.Conn().Each(ctx, query, []any{string(list)}, func(row database.Scanner) error {
-		var table, lacks string
-		if err := row.Scan(&table, &lacks); err != nil {
+	var grants, read []string
+	var role string
+	if err := db.Conn().Each(ctx, query, args, func(row database.Scanner) error {
+		var table string
+		var there, allowed int
+		if err := row.Scan(&table, &there, &allowed, &role); err != nil {
 			return err
 		}
-		switch lacks {
-		case "":
-			return nil
-		case "exist":
-			m := of[table]
-			return fmt.Errorf("%w: the table %s is missing, although gateway_schema has the migration %04d_%s: restore it, or delete the row of "+
-				"the migration if none of its tables is there", database.ErrSchema, table, m.Version, m.Part)
-		default:
-			return db.denied(fmt.Errorf("the role has no right to %s on %s", lacks, table))
+		switch m := of[table]; {
+		case there == 0:
+			return fmt.Errorf("%w: the table %s is missing, although gateway_schema has the migration %s: restore it, or, if "+
+				"none of the migration's tables is there, run DELETE FROM %s WHERE part = '%s' AND version = %d",
+				database.ErrSchema, table, name(m), db.Qualified("gateway_schema"), m.Part, m.Version)
+		case allowed == 0 && table == "gateway_schema":
+			read = []string{"GRANT SELECT ON " + db.Qualified(table) + " TO " + database.Quote(role)}
+		case allowed == 0:
+			grants = append(grants, db.Qualified(table))
 		}
-	})
-}
-
-// denied adds the repair to an error about a missing right.
-func (db *DB) denied(err error) error {
-	if state := dbms.State(err); state != "" && state != "42501" {
+		return nil
+	}); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w: run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO the role", database.ErrSchema, err, database.Quote(db.schema))
+	if len(grants) > 0 {
+		read = append(read, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+strings.Join(grants, ", ")+" TO "+database.Quote(role))
+	}
+	if len(read) > 0 {
+		return fmt.Errorf("%w: the role %s lacks rights: run %s", database.ErrSchema, role, strings.Join(read, "; "))
+	}
+	return nil
 }

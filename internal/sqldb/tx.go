@@ -65,14 +65,23 @@ func (u untyped[TX]) Rollback(ctx context.Context, tx Tx) error {
 	return u.d.Rollback(ctx, User[TX](tx))
 }
 
-// keeper is the optional method of a driver; see [database.Driver].
-type keeper interface {
-	Keep(ctx context.Context, logger *slog.Logger)
-}
+// keeper and churner are the optional methods of a driver; see [database.Driver].
+type (
+	keeper interface {
+		Keep(ctx context.Context, logger *slog.Logger)
+	}
+	churner interface{ Churns() bool }
+)
 
 // Keep implements keeper.
 func (u untyped[TX]) Keep(ctx context.Context, logger *slog.Logger) {
 	if pool, ok := u.d.(keeper); ok {
 		pool.Keep(ctx, logger)
 	}
+}
+
+// Churns implements churner.
+func (u untyped[TX]) Churns() bool {
+	pool, ok := u.d.(churner)
+	return ok && pool.Churns()
 }

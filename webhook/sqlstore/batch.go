@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -13,7 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -185,65 +186,62 @@ func (b *batches[T, R]) byItself(ctx context.Context, arg T) (R, error) {
 // newBatches returns batches for a dialect. SQLite has one writer at a time, which
 // may hold its lock for long.
 func newBatches[T, R any](
-	d Dialect, alone chan struct{}, single func(context.Context, T) (R, error), several func(context.Context, []T) ([]result[R], error),
+	d database.Dialect, alone chan struct{},
+	single func(context.Context, T) (R, error), several func(context.Context, []T) ([]result[R], error),
 ) *batches[T, R] {
 	b := &batches[T, R]{flights: 2, timeout: batchTimeout, single: single, several: several, alone: alone}
-	if d == SQLite {
+	if d == database.DialectSQLite {
 		b.flights, b.timeout = 1, dbms.BusyTimeout
 	}
 	return b
 }
 
 // newPuts returns the batches in which the account's events are stored.
-func (s *Store) newPuts() *batches[webhook.Record, webhook.Entry] {
+func (s *core) newPuts() *batches[webhook.Record, webhook.Entry] {
 	several := s.putAll
-	if s.dialect == SQLite {
-		several = inTx(s, s.putInTx)
+	if s.sqlite() {
+		several = inTx(s.shared, s.putInTx)
 	}
-	return newBatches(s.dialect, s.shared.alone, s.putOne, several)
+	return newBatches(s.db.Dialect(), s.alone, s.putOne, several)
 }
 
 // newSettled returns the batches of a statement that ends claims and has no other
 // arguments. several is that statement for arrays of keys and tokens.
-func (s *Store) newSettled(single, several string) *batches[*webhook.Claim, struct{}] {
+func (s *shared) newSettled(of func(*queries) (single, several string)) *batches[*webhook.Claim, struct{}] {
 	one := func(ctx context.Context, c *webhook.Claim) (struct{}, error) {
+		single, _ := of(s.common.Load())
 		return struct{}{}, s.settle(ctx, single, c)
 	}
 	all := func(ctx context.Context, claims []*webhook.Claim) ([]result[struct{}], error) {
+		_, several := of(s.common.Load())
 		return s.settleAll(ctx, several, claims)
 	}
-	if s.dialect == SQLite {
-		all = inTx(s, func(ctx context.Context, tx Tx, c *webhook.Claim) (result[struct{}], error) {
-			err := affectsOne(tx.ExecContext(ctx, single, c.Key, c.Token))
+	if s.sqlite() {
+		all = inTx(s, func(ctx context.Context, tx sqldb.Session, c *webhook.Claim) (result[struct{}], error) {
+			single, _ := of(s.common.Load())
+			err := affectsOne(tx.Exec(ctx, single, c.Key, c.Token))
 			if errors.Is(err, webhook.ErrClaimLost) {
 				return result[struct{}]{}, nil
 			}
 			return result[struct{}]{ok: err == nil}, err
 		})
 	}
-	return newBatches(s.dialect, s.shared.alone, one, all)
+	return newBatches(s.db.Dialect(), s.alone, one, all)
 }
 
 // inTx executes calls one after another in a transaction.
-func inTx[T, R any](s *Store, one func(context.Context, Tx, T) (result[R], error)) func(context.Context, []T) ([]result[R], error) {
-	all := func(ctx context.Context, args []T) ([]result[R], error) {
-		tx, err := s.db.BeginTx(ctx, s.readCommitted())
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = tx.Rollback() }() // no-op after a commit
+func inTx[T, R any](
+	s *shared, one func(context.Context, sqldb.Session, T) (result[R], error),
+) func(context.Context, []T) ([]result[R], error) {
+	return func(ctx context.Context, args []T) ([]result[R], error) {
 		results := make([]result[R], len(args))
-		for i, arg := range args {
-			if results[i], err = one(ctx, tx, arg); err != nil {
-				return nil, err
+		err := s.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+			for i, arg := range args {
+				if results[i], err = one(ctx, s.in(tx), arg); err != nil {
+					return err
+				}
 			}
-		}
-		return results, tx.Commit()
-	}
-	return func(ctx context.Context, args []T) (results []result[R], err error) {
-		err = s.try(ctx, func() error {
-			results, err = all(ctx, args)
-			return err
+			return nil
 		})
 		return results, err
 	}
@@ -252,11 +250,11 @@ func inTx[T, R any](s *Store, one func(context.Context, Tx, T) (result[R], error
 // joinable reports whether an event can be stored together with others. On
 // PostgreSQL an event with a Fact needs a lock of its own, and one string that it
 // rejects would fail the statement for all.
-func (s *Store) joinable(rec *webhook.Record) bool {
+func (s *core) joinable(rec *webhook.Record) bool {
 	if rec.Key == "" || len(rec.Body)+len(rec.Confirmed) > largeBody {
 		return false
 	}
-	if s.dialect == SQLite {
+	if s.sqlite() {
 		return true
 	}
 	if rec.Fact != "" {
@@ -270,20 +268,15 @@ func (s *Store) joinable(rec *webhook.Record) bool {
 	return true
 }
 
-// putOne stores an event by itself.
-func (s *Store) putOne(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
-	put := s.putPlain
+// putOne stores an event by itself. Only one with a Fact needs several statements.
+func (s *core) putOne(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
 	if rec.Fact != "" {
-		put = s.putFact
+		return s.putFact(ctx, rec)
 	}
-	err = s.try(ctx, func() error {
-		entry, err = put(ctx, rec)
-		return err
-	})
-	return entry, err
+	return s.putAs(ctx, s.conn(), rec, webhook.StateWaiting, "")
 }
 
-func (s *Store) putInTx(ctx context.Context, tx Tx, rec webhook.Record) (r result[webhook.Entry], err error) {
+func (s *core) putInTx(ctx context.Context, tx sqldb.Session, rec webhook.Record) (r result[webhook.Entry], err error) {
 	if rec.Fact != "" {
 		r.value, err = s.putFactTx(ctx, tx, rec)
 	} else {
@@ -295,7 +288,7 @@ func (s *Store) putInTx(ctx context.Context, tx Tx, rec webhook.Record) (r resul
 
 // putAll inserts the events that the table does not have yet, in the order of
 // their keys: two statements that wait for each other's rows would deadlock.
-func (s *Store) putAll(ctx context.Context, recs []webhook.Record) ([]result[webhook.Entry], error) {
+func (s *core) putAll(ctx context.Context, recs []webhook.Record) ([]result[webhook.Entry], error) {
 	order := make([]int, len(recs))
 	for i := range order {
 		order[i] = i
@@ -334,7 +327,7 @@ func (s *Store) putAll(ctx context.Context, recs []webhook.Record) ([]result[web
 }
 
 // settleAll ends the claims that are still valid and whose rows are not locked.
-func (s *Store) settleAll(ctx context.Context, query string, claims []*webhook.Claim) ([]result[struct{}], error) {
+func (s *shared) settleAll(ctx context.Context, query string, claims []*webhook.Claim) ([]result[struct{}], error) {
 	var keys, tokens array
 	// One of each key; others, such as those of another account, are executed by themselves.
 	of := make(map[string]*webhook.Claim, len(claims))
@@ -357,10 +350,10 @@ func (s *Store) settleAll(ctx context.Context, query string, claims []*webhook.C
 }
 
 // changed runs a statement that returns the keys of the rows that it has changed.
-func (s *Store) changed(ctx context.Context, query string, args ...any) (map[string]bool, error) {
-	rows, err := collect(ctx, s.db, func(rows *sql.Rows) (key string, err error) {
-		return key, rows.Scan(&key, new(string))
-	}, query, args...)
+func (s *shared) changed(ctx context.Context, query string, args ...any) (map[string]bool, error) {
+	rows, err := sqldb.All(ctx, s.conn(), query, args, func(row database.Scanner) (key string, err error) {
+		return key, row.Scan(&key, new(string))
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/database"
 )
 
 // statements executes calls whose arguments are numbers. Each takes a millisecond.
@@ -54,7 +56,7 @@ func (s *statements) batches() *batches[int, int] {
 		}
 		return results, nil
 	}
-	return newBatches(Postgres, make(chan struct{}, maxAlone), one, all)
+	return newBatches(database.DialectPostgres, make(chan struct{}, maxAlone), one, all)
 }
 
 // calls makes n calls at once and returns their errors.

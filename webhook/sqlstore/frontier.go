@@ -2,13 +2,15 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // frontier is the time before which a PostgreSQL queue has no work left. While
@@ -189,14 +191,14 @@ func jsonArray(set map[string]struct{}) string {
 }
 
 // lookBehind advances the frontier, at most once per lookEvery.
-func (s *Store) lookBehind(ctx context.Context) error {
+func (s *core) lookBehind(ctx context.Context) error {
 	f := &s.frontier
-	if s.dialect != Postgres || !f.looks.due(lookEvery) {
+	if s.sqlite() || !f.looks.due(lookEvery) {
 		return nil
 	}
 	l := f.begin()
 	var now int64
-	if err := s.row(ctx, s.q.clock, nil, &now); err != nil {
+	if _, err := s.conn().First(ctx, s.q.clock, nil, sqldb.Into(&now)); err != nil {
 		return err
 	}
 	until := now - openLag.Milliseconds()
@@ -214,7 +216,7 @@ func (s *Store) lookBehind(ctx context.Context) error {
 // startSweep forgets the resources that have no waiting events, and starts a
 // sweep in the background. Claims need not wait for it: the events that it
 // finds are already late.
-func (s *Store) startSweep(ctx context.Context) error {
+func (s *core) startSweep(ctx context.Context) error {
 	f := &s.frontier
 	if !f.sweeping.CompareAndSwap(false, true) {
 		return nil
@@ -241,7 +243,7 @@ func (s *Store) startSweep(ctx context.Context) error {
 }
 
 // sweep reads everything behind the frontier.
-func (s *Store) sweep(ctx context.Context, l look) (found []waitingEvent, err error) {
+func (s *core) sweep(ctx context.Context, l look) (found []waitingEvent, err error) {
 	if err := s.expire(ctx, 0); err != nil {
 		return nil, err
 	}
@@ -249,12 +251,10 @@ func (s *Store) sweep(ctx context.Context, l look) (found []waitingEvent, err er
 }
 
 // expire returns claims whose lease expired at or after from to their queue.
-func (s *Store) expire(ctx context.Context, from int64) error {
-	return s.try(ctx, func() error {
-		return s.interpreted(ctx, func(tx session) error {
-			_, err := tx.ExecContext(ctx, s.q.expire, from)
-			return err
-		})
+func (s *core) expire(ctx context.Context, from int64) error {
+	return s.interpreted(ctx, func(tx sqldb.Session) error {
+		_, err := tx.Exec(ctx, s.q.expire, from)
+		return err
 	})
 }
 
@@ -265,12 +265,12 @@ type waitingEvent struct {
 	free     bool // no event of the resource is being handled
 }
 
-func (s *Store) waitingEvents(ctx context.Context, query string, args ...any) (found []waitingEvent, err error) {
-	err = s.interpreted(ctx, func(tx session) error {
-		found, err = collect(ctx, tx, func(rows *sql.Rows) (e waitingEvent, err error) {
-			err = rows.Scan(&e.due, &e.resource, &e.free)
+func (s *core) waitingEvents(ctx context.Context, query string, args ...any) (found []waitingEvent, err error) {
+	err = s.interpreted(ctx, func(tx sqldb.Session) error {
+		found, err = sqldb.All(ctx, tx, query, args, func(row database.Scanner) (e waitingEvent, err error) {
+			err = row.Scan(&e.due, &e.resource, &e.free)
 			return e, err
-		}, query, args...)
+		})
 		return err
 	})
 	return found, err

@@ -2,17 +2,18 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"math"
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/webhook"
 )
 
 // DeadLetters implements [webhook.Store].
-func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dead []webhook.DeadLetter, err error) {
+func (s *core) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dead []webhook.DeadLetter, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -28,40 +29,38 @@ func (s *Store) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dea
 		since = q.Since.Add(time.Millisecond - time.Nanosecond).UnixMilli() // rounded up
 	}
 	kind := string(q.Kind)
-	return readAll(ctx, s, func(rows *sql.Rows) (d webhook.DeadLetter, err error) {
-		var kind string
-		var since, seq int64
-		err = rows.Scan(&d.Key, &d.EventID, &kind, &d.Resource, &d.Attempts, &d.Reason, &since, &d.Body, &seq)
-		d.Kind, d.Since, d.Cursor = webhook.Kind(kind), time.UnixMilli(since).UTC(), webhook.CursorAt(since, seq)
-		return d, err
-	}, s.q.deadLetters, after, after, seq, kind, kind, q.Resource, q.Resource, since, q.Limit)
+	args := []any{after, after, seq, kind, kind, q.Resource, q.Resource, since, q.Limit}
+	return sqldb.All(ctx, s.conn(), s.q.deadLetters, args, scanDeadLetter)
+}
+
+func scanDeadLetter(row database.Scanner) (d webhook.DeadLetter, err error) {
+	var kind string
+	var since, seq int64
+	err = row.Scan(&d.Key, &d.EventID, &kind, &d.Resource, &d.Attempts, &d.Reason, &since, &d.Body, &seq)
+	d.Kind, d.Since, d.Cursor = webhook.Kind(kind), time.UnixMilli(since).UTC(), webhook.CursorAt(since, seq)
+	return d, err
 }
 
 // Requeue implements [webhook.Store].
-func (s *Store) Requeue(ctx context.Context, keys ...string) (int, error) {
+func (s *core) Requeue(ctx context.Context, keys ...string) (int, error) {
 	return s.letters(ctx, keys, func(q *queries) string { return q.requeue })
 }
 
-// RequeueTx is [Store.Requeue] of one event in your transaction. It reports
-// whether the event was a dead letter.
-func (s *Store) RequeueTx(ctx context.Context, tx Tx, key string) (bool, error) {
+func (s *core) requeueTx(ctx context.Context, tx sqldb.Tx, key string) (bool, error) {
 	if err := s.ready(ctx); err != nil {
 		return false, err
 	}
-	err := affectsOne(tx.ExecContext(ctx, s.q.requeue, key))
-	if errors.Is(err, webhook.ErrClaimLost) { // no row with the key is a dead letter
-		return false, nil
-	}
-	return err == nil, err
+	n, err := s.in(tx).Exec(ctx, s.q.requeue, key)
+	return n == 1, err
 }
 
 // Discard implements [webhook.Store].
-func (s *Store) Discard(ctx context.Context, keys ...string) (int, error) {
+func (s *core) Discard(ctx context.Context, keys ...string) (int, error) {
 	return s.letters(ctx, keys, func(q *queries) string { return q.discard })
 }
 
 // letters runs a query for each key and counts the dead letters it changed.
-func (s *Store) letters(ctx context.Context, keys []string, query func(*queries) string) (int, error) {
+func (s *core) letters(ctx context.Context, keys []string, query func(*queries) string) (int, error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
@@ -84,7 +83,7 @@ func fromAside(text string) (webhook.Family, webhook.Kind) {
 }
 
 // NextUnhandled implements [webhook.Store].
-func (s *Store) NextUnhandled(
+func (s *core) NextUnhandled(
 	ctx context.Context, handles func(webhook.Family, webhook.Kind) bool, limit int, lease time.Duration,
 ) (claims []*webhook.Claim, err error) {
 	if err := s.ready(ctx); err != nil {
@@ -93,10 +92,9 @@ func (s *Store) NextUnhandled(
 	if err := s.expireNowAndThen(ctx); err != nil {
 		return nil, err
 	}
-	waiting, err := readAll(ctx, s, func(rows *sql.Rows) (text string, err error) {
-		err = rows.Scan(&text)
-		return text, err
-	}, s.q.asides)
+	waiting, err := sqldb.All(ctx, s.conn(), s.q.asides, nil, func(row database.Scanner) (text string, err error) {
+		return text, row.Scan(&text)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -120,31 +118,32 @@ func (s *Store) NextUnhandled(
 }
 
 // Unhandled implements [webhook.Store].
-func (s *Store) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, err error) {
+func (s *core) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	return readAll(ctx, s, func(rows *sql.Rows) (n webhook.UnhandledKind, err error) {
+	return sqldb.All(ctx, s.conn(), s.q.unhandled, nil, func(row database.Scanner) (n webhook.UnhandledKind, err error) {
 		var text string
 		var since int64
-		err = rows.Scan(&text, &n.Events, &since)
+		err = row.Scan(&text, &n.Events, &since)
 		n.Family, n.Kind = fromAside(text)
 		n.Since = time.UnixMilli(since).UTC()
 		return n, err
-	}, s.q.unhandled)
+	})
 }
 
 // Unfinished returns up to limit events that are waiting, claimed or
 // unhandled, in key order, starting after the given key. The records have only
 // a Key, EventID, Kind and Resource.
-func (s *Store) Unfinished(ctx context.Context, after string, limit int) (list []webhook.Record, err error) {
+func (s *core) Unfinished(ctx context.Context, after string, limit int) (list []webhook.Record, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	return readAll(ctx, s, func(rows *sql.Rows) (rec webhook.Record, err error) {
+	scan := func(row database.Scanner) (rec webhook.Record, err error) {
 		var kind string
-		err = rows.Scan(&rec.Key, &rec.EventID, &kind, &rec.Resource)
+		err = row.Scan(&rec.Key, &rec.EventID, &kind, &rec.Resource)
 		rec.Kind = webhook.Kind(kind)
 		return rec, err
-	}, s.q.unfinished, after, limit)
+	}
+	return sqldb.All(ctx, s.conn(), s.q.unfinished, []any{after, limit}, scan)
 }

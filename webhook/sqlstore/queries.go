@@ -1,10 +1,10 @@
 package sqlstore
 
 import (
-	"strconv"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/dbms"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // The column account says whose event a row is, and an event's key is unique within its
@@ -19,13 +19,14 @@ import (
 //
 // An event that was set aside has the family and kind of the missing handler
 // in the column aside; whenever it would be waiting, its state is unhandled
-// instead. Rows with state 0 are metadata and have the key ''. In that of an account,
-// digest is its fingerprint, and since is the time from which the table has every
-// completed event of it; it is in this table, so that a table that was emptied remembers
-// nothing. In that of the account '', position is the version of the schema.
+// instead. A row with state 0 is that of an account and has the key '': since is the time
+// from which the table has every completed event of it. It is in this table, so that a table
+// that was emptied remembers nothing.
 //
 // Times are Unix milliseconds of the database's clock, so the clocks of the
 // processes need not agree.
+
+const tableName = "gateway_webhook_events"
 
 // queries is the SQL of one dialect and table.
 type queries struct {
@@ -35,7 +36,7 @@ type queries struct {
 	insertAll, completeAll, releaseAll                                                             string
 	asides, nextAside, unhandled                                                                   string
 	deadLetters, requeue, discard, purge, purgeUnhandled, counts                                   string
-	known, register, names, meta, version, since, forget                                           string
+	known, register, names, since, forget                                                          string
 }
 
 // columns are the columns of a claim, in the order in which scanClaim reads
@@ -59,18 +60,18 @@ const rest = `CASE WHEN aside = '' THEN 1 ELSE 5 END`
 
 // claimKey claims the row with a key.
 const claimKey = `UPDATE {t} SET state = 2, attempts = attempts + 1, token = ?, lease = {now} + ?, since = {now}
-	WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.account = {a} AND e.state + 0 IN ({states}) AND e.due <= {now} AND {free}{skip})
+	WHERE seq = (SELECT e.seq FROM {t} AS e WHERE e.key = ? AND e.account = {a} AND e.state + 0 IN ({states}) AND e.due <= {now} AND {free} {skip})
 	RETURNING {columns}`
 
 // durable makes a statement that changes a row raise synchronous_commit for the
 // rest of its transaction, which may be that statement alone: an event that was
 // acknowledged, or an outcome that was stored, must survive a crash of the
 // database. Stricter settings than "on" stay.
-const durable = ` RETURNING (SELECT ` + raiseCommit + `)`
+const durable = ` RETURNING (SELECT ` + sqldb.RaiseCommit + `)`
 
 // durableKey is durable for a statement whose caller needs the keys of the rows
 // that it has changed.
-const durableKey = ` RETURNING key, (SELECT ` + raiseCommit + `)`
+const durableKey = ` RETURNING key, (SELECT ` + sqldb.RaiseCommit + `)`
 
 // ended are the rows of claims, as arrays of keys and tokens, that are not locked.
 // There is one index lookup for each.
@@ -94,9 +95,6 @@ const (
 	completes = `UPDATE {t} SET state = 3, since = {now}, body = NULL, confirmed = NULL, reason = ''`
 	releases  = `UPDATE {t} SET state = {rest}, token = '', since = {now}, attempts = attempts - 1, due = {place}`
 )
-
-const raiseCommit = `set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
-	THEN 'on' ELSE current_setting('synchronous_commit') END, TRUE)`
 
 // nextFrom claims due rows of a queue. It reads a limited number of the oldest
 // rows from an index, and claims those that are the first of their resource.
@@ -129,39 +127,33 @@ const asideWindow = `SELECT seq, due, resource FROM {t} WHERE account = {a} AND 
 
 // fronts reads the first waiting event of each resource in a JSON array: those
 // that have events due before the window.
-const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text(CAST(? AS JSONB)) AS r(name),
+const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text({jsonb}) AS r(name),
 	LATERAL (SELECT seq, due, resource FROM {t} WHERE state + 0 = 1 AND resource <> '' AND account = {a} AND resource = r.name
 		ORDER BY due + 0, seq LIMIT 1) AS f`
 
-// statement completes the text of a statement. account is the value of the column
+// statement finishes the text of a statement. account is the value of the column
 // account. It is a part of the text: as a parameter it would not change within a
 // process either, and names have no characters with a meaning in SQL.
-func statement(d Dialect, table, account, text string) string {
-	now, skip, skipE := dbms.SQLiteNow, ``, ``
-	in, ni, waiting, commit := `IN `, ``, `e.state = 1`, ``
-	if d == Postgres {
-		now = dbms.PostgresNow
-		skip, skipE = ` FOR UPDATE SKIP LOCKED`, ` FOR UPDATE OF e SKIP LOCKED`
+func statement(db *sqldb.DB, account, text string) string {
+	in, ni, waiting, skipE, commit := `IN `, ``, `e.state = 1`, ``, ``
+	if db.Dialect() == database.DialectPostgres {
 		in, ni, waiting = `= ANY(ARRAY`, `)`, `e.state + 0 = 1`
-		commit = durable
+		skipE, commit = ` FOR UPDATE OF e SKIP LOCKED`, durable
 	}
 	text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{place}", place, "{wait}", wait, "{in}", in, "{ni}", ni,
 		"{waiting}", waiting, "{durable}", commit).Replace(text)
-	text = strings.NewReplacer("{t}", table, "{row}", bare(table), "{a}", "'"+account+"'", "{now}", now, "{skip}", skip, "{skip_e}", skipE,
+	text = strings.NewReplacer("{t}", "{s}"+tableName, "{row}", tableName, "{a}", "'"+account+"'", "{skip_e}", skipE,
 		"{lock_e}", strings.TrimSuffix(skipE, " SKIP LOCKED")).Replace(text)
-	if d == Postgres {
-		return dbms.Numbered(text)
-	}
-	return text
+	return db.SQL(text)
 }
 
 // newQueries returns the statements for the events of one account.
-func newQueries(d Dialect, table, account string) queries {
+func newQueries(db *sqldb.DB, account string) queries {
 	queue, first := window, ``
-	if d == Postgres {
+	if db.Dialect() == database.DialectPostgres {
 		queue, first = `(`+window+`) UNION ALL `+fronts, isFirst
 	}
-	sql := func(text string) string { return statement(d, table, account, text) }
+	sql := func(text string) string { return statement(db, account, text) }
 	q := queries{
 		insert: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace, body, confirmed,
 			state, reason, attempts, token, due, lease, since, arrived, matched, account)
@@ -193,15 +185,15 @@ func newQueries(d Dialect, table, account string) queries {
 		beyond: sql(`SELECT seq FROM (SELECT seq, due FROM {t} WHERE account = {a} AND state = 1 AND due >= ? ORDER BY due, seq LIMIT 1 OFFSET ?) AS one
 			WHERE due <= {now}`),
 		expire: sql(expires + `
-			WHERE seq {in}(SELECT seq FROM {t} WHERE state = 2 AND lease > 0 AND lease >= ? AND lease <= {now}{skip}){ni}`),
+			WHERE seq {in}(SELECT seq FROM {t} WHERE state = 2 AND lease > 0 AND lease >= ? AND lease <= {now} {skip}){ni}`),
 		takeBack: sql(expires + `
 			WHERE seq {in}(SELECT b.seq FROM {t} AS b WHERE b.account = {a} AND b.resource = (SELECT resource FROM {t} WHERE key = ? AND account = {a})
-			AND b.state = 2 AND b.lease <= {now}{skip}){ni}{durable}`),
+			AND b.state = 2 AND b.lease <= {now} {skip}){ni}{durable}`),
 
 		// A row that is locked by its handler's transaction can't be extended,
 		// and need not be.
 		extend: sql(`UPDATE {t} SET lease = {now} + ?
-			WHERE seq IN (SELECT seq FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2{skip})`),
+			WHERE seq IN (SELECT seq FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2 {skip})`),
 		holds: sql(`SELECT COUNT(*) FROM {t} WHERE key = ? AND token = ? AND state + 0 = 2`),
 		complete: sql(completes + `
 			WHERE key = ? AND token = ? AND state + 0 = 2{durable}`),
@@ -226,7 +218,7 @@ func newQueries(d Dialect, table, account string) queries {
 		stepBack: sql(`UPDATE {t} SET due = CASE WHEN due > since THEN {now} + due - since ELSE {now} END,
 			lease = CASE WHEN lease > since THEN {now} + lease - since ELSE lease END, since = {now}
 			WHERE seq {in}(SELECT seq FROM {t} WHERE ((state = 1 AND due > {now}) OR (state = 2 AND lease > 0 AND lease > {now}) OR
-			(state = 5 AND due > {now})) AND since > {now} + ?{skip}){ni}`),
+			(state = 5 AND due > {now})) AND since > {now} + ? {skip}){ni}`),
 
 		deadLetters: sql(`SELECT key, event_id, kind, resource, attempts, reason, since, body, seq FROM {t}
 			WHERE account = {a} AND state = 4 AND (since > ? OR (since = ? AND seq > ?))
@@ -237,25 +229,21 @@ func newQueries(d Dialect, table, account string) queries {
 		purge: sql(`DELETE FROM {t} WHERE seq IN
 			(SELECT seq FROM {t} WHERE account = {a} AND state = 3 AND since < {now} - ? ORDER BY since LIMIT ?)`),
 		purgeUnhandled: sql(`DELETE FROM {t} WHERE seq IN (SELECT seq FROM {t} WHERE account = {a} AND state = 5 AND since < {now} - ? LIMIT ?)`),
-		known:          sql(`SELECT digest FROM {t} WHERE key = '' AND account = ?`),
+		known: sql(`SELECT a.fingerprint FROM {s}gateway_accounts AS a JOIN {t} AS e ON e.key = '' AND e.account = a.name
+			WHERE a.name = ?`),
 		register: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace,
 			state, attempts, token, due, lease, since, arrived, matched, reason, account)
-			VALUES ('', '', '', '', '', 0, '', 0, 0, ?, '', '', 0, 0, '', 0, 0, {now}, 0, '', '', ?)
-			ON CONFLICT (key, account) DO UPDATE SET digest = excluded.digest WHERE {row}.digest = ''{durable}`),
-		names: sql(`SELECT account FROM {t} WHERE key = '' AND account <> '' ORDER BY account`),
-		meta: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace,
-			state, attempts, token, due, lease, since, arrived, matched, reason, account)
-			VALUES ('', '', '', '', '', 0, '', 0, ` + strconv.Itoa(schemaVersion) + `, '', '', '', 0, 0, '', 0, 0, {now}, 0, '', '', '')
-			ON CONFLICT (key, account) DO UPDATE SET position = excluded.position WHERE {row}.position < excluded.position`),
-		version: sql(`SELECT position FROM {t} WHERE key = '' AND account = ''`),
-		since:   sql(`SELECT {now} - since FROM {t} WHERE key = '' AND account = {a}`),
-		forget:  sql(`UPDATE {t} SET since = {now} - ? WHERE key = '' AND account = {a} AND since < {now} - ?`),
+			VALUES ('', '', '', '', '', 0, '', 0, 0, '', '', '', 0, 0, '', 0, 0, {now}, 0, '', '', ?)
+			ON CONFLICT (key, account) DO NOTHING`),
+		names:  sql(`SELECT account FROM {t} WHERE key = '' ORDER BY account`),
+		since:  sql(`SELECT {now} - since FROM {t} WHERE key = '' AND account = {a}`),
+		forget: sql(`UPDATE {t} SET since = {now} - ? WHERE key = '' AND account = {a} AND since < {now} - ?`),
 		counts: sql(`SELECT (SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 1),
 			(SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 2),
 			(SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 4), (SELECT COUNT(*) FROM {t} WHERE account = {a} AND state = 5),
 			COALESCE((SELECT {now} - MIN(due) FROM {t} WHERE account = {a} AND state = 1), 0)`),
 	}
-	if d == Postgres {
+	if db.Dialect() == database.DialectPostgres {
 		// SQLite does not need these: it has only one writer at a time.
 		q.insertAll = sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace, body, confirmed,
 			state, reason, attempts, token, due, lease, since, arrived, matched, account)
@@ -268,12 +256,9 @@ func newQueries(d Dialect, table, account string) queries {
 		q.completeAll, q.releaseAll = sql(completes+ended), sql(releases+ended)
 		q.fronts = sql(`SELECT due, resource, FALSE FROM (` + fronts + `) AS known`)
 		q.behind = sql(`SELECT e.due, e.resource, {free} FROM {t} AS e WHERE e.account = {a} AND e.state = 1 AND e.due >= ? AND e.due < ?
-			AND e.resource <> ALL(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS JSONB)))) ORDER BY e.due, e.seq LIMIT ?`)
-		q.lock = sql(`SELECT CAST(pg_advisory_xact_lock(hashtextextended('{t} ' || ?, 0)) AS TEXT), current_setting('transaction_isolation')`)
+			AND e.resource <> ALL(ARRAY(SELECT jsonb_array_elements_text({jsonb}))) ORDER BY e.due, e.seq LIMIT ?`)
+		q.lock = sql(`SELECT CAST(pg_advisory_xact_lock(hashtextextended(CAST(? AS TEXT), 0)) AS TEXT),
+			current_setting('transaction_isolation')`)
 	}
 	return q
 }
-
-// bare returns a table's name without its schema, as needed to qualify
-// columns.
-func bare(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }

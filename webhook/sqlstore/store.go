@@ -12,12 +12,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/webhook"
 )
 
 // Put implements [webhook.Store].
-func (s *Store) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
+func (s *core) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
 	if err := s.ready(ctx); err != nil {
 		return webhook.Entry{}, err
 	}
@@ -28,52 +30,34 @@ func (s *Store) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, err
 	return s.putOne(ctx, rec)
 }
 
-// Tx is a transaction: a [sql.Tx], or a [sql.Conn] with an open transaction.
-type Tx interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// PutTx is [Store.Put] in your transaction, for data that must be committed
-// together with the event. If it returns an error, roll back. On PostgreSQL it
-// returns an error for a record with a Fact unless the isolation level of tx is
-// read committed.
-func (s *Store) PutTx(ctx context.Context, tx Tx, rec webhook.Record) (webhook.Entry, error) {
+func (s *core) putTx(ctx context.Context, tx sqldb.Tx, rec webhook.Record) (webhook.Entry, error) {
 	switch err := s.ready(ctx); {
 	case err != nil:
 		return webhook.Entry{}, err
 	case rec.Fact == "":
-		return s.putAs(ctx, tx, rec, webhook.StateWaiting, "")
+		return s.putAs(ctx, s.in(tx), rec, webhook.StateWaiting, "")
 	default:
-		return s.putFactTx(ctx, tx, rec)
+		return s.putFactTx(ctx, s.in(tx), rec)
 	}
 }
 
-// PutDeadTx is [Store.PutDead] in your transaction.
-func (s *Store) PutDeadTx(ctx context.Context, tx Tx, rec webhook.Record, reason string) (webhook.Entry, error) {
+func (s *core) putDeadTx(ctx context.Context, tx sqldb.Tx, rec webhook.Record, reason string) (webhook.Entry, error) {
 	if err := s.ready(ctx); err != nil {
 		return webhook.Entry{}, err
 	}
-	return s.putAs(ctx, tx, rec, webhook.StateDead, text(reason))
+	return s.putAs(ctx, s.in(tx), rec, webhook.StateDead, text(reason))
 }
 
-// CompleteTx is [Store.Complete] in your transaction. Call it first: it locks
-// the event, so no other process takes it over. After the commit, set the
-// claim's Completed.
-func (s *Store) CompleteTx(ctx context.Context, tx Tx, c *webhook.Claim) error {
-	if s.err != nil {
-		return s.err
+func (s *core) completeTx(ctx context.Context, tx sqldb.Tx, c *webhook.Claim) error {
+	if err := s.find(ctx); err != nil {
+		return err
 	}
-	return affectsOne(tx.ExecContext(ctx, s.shared.q.complete, c.Key, c.Token))
+	return affectsOne(s.in(tx).Exec(ctx, s.common.Load().complete, c.Key, c.Token))
 }
 
-// putPlain stores an event that only its key identifies. It needs one
-// statement.
-func (s *Store) putPlain(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
-	return s.putAs(ctx, s.db, rec, webhook.StateWaiting, "")
-}
-
-func (s *Store) putAs(ctx context.Context, db Tx, rec webhook.Record, state webhook.State, reason string) (webhook.Entry, error) {
+func (s *core) putAs(
+	ctx context.Context, db sqldb.Session, rec webhook.Record, state webhook.State, reason string,
+) (webhook.Entry, error) {
 	added, err := s.insert(ctx, db, rec, state, reason)
 	if err != nil || added {
 		return webhook.Entry{Key: rec.Key, State: state, Added: added}, err
@@ -82,72 +66,63 @@ func (s *Store) putAs(ctx context.Context, db Tx, rec webhook.Record, state webh
 }
 
 // PutDead implements [webhook.Store].
-func (s *Store) PutDead(ctx context.Context, rec webhook.Record, reason string) (entry webhook.Entry, err error) {
+func (s *core) PutDead(ctx context.Context, rec webhook.Record, reason string) (webhook.Entry, error) {
 	if err := s.ready(ctx); err != nil {
-		return entry, err
+		return webhook.Entry{}, err
 	}
 	defer s.place(ctx)()
-	err = s.try(ctx, func() error {
-		entry, err = s.putAs(ctx, s.db, rec, webhook.StateDead, text(reason))
-		return err
-	})
-	return entry, err
+	return s.putAs(ctx, s.conn(), rec, webhook.StateDead, text(reason))
 }
 
-func (s *Store) insert(
-	ctx context.Context, db Tx, rec webhook.Record, state webhook.State, reason string,
+func (s *core) insert(
+	ctx context.Context, db sqldb.Session, rec webhook.Record, state webhook.State, reason string,
 ) (added bool, err error) {
 	if rec.Key == "" { // that of the accounts' rows
 		return false, errors.New("sqlstore: Record.Key is empty: it must identify the event")
 	}
-	res, err := db.ExecContext(ctx, s.q.insert, rec.Key, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
+	n, err := db.Exec(ctx, s.q.insert, rec.Key, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact,
 		number(rec.Signed), string(rec.Source), number(rec.Late), rec.Position, rec.Digest, text(rec.KeyID), text(rec.Trace),
 		rec.Body, rec.Confirmed, int64(state), reason)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
 	return n == 1, err
 }
 
 // entry returns the entry of the event with that key.
-func (s *Store) entry(ctx context.Context, db Tx, key, digest string) (webhook.Entry, error) {
+func (s *core) entry(ctx context.Context, db sqldb.Session, key, digest string) (webhook.Entry, error) {
 	var e webhook.Entry
 	var known string
 	var wait int64
-	err := db.QueryRowContext(ctx, s.q.entry, key).Scan(&e.Key, &e.State, &known, &wait)
+	found, err := db.First(ctx, s.q.entry, []any{key}, sqldb.Into(&e.Key, &e.State, &known, &wait))
+	if err == nil && !found {
+		err = sql.ErrNoRows // it was purged
+	}
 	e.Wait = time.Duration(wait) * time.Millisecond
 	e.Conflict = digest != "" && known != "" && digest != known
 	return e, err
 }
 
 // stored is entry in a transaction of its own.
-func (s *Store) stored(ctx context.Context, key string) (entry webhook.Entry, err error) {
-	err = s.try(ctx, func() error {
-		entry, err = s.entry(ctx, s.db, key, "")
-		return err
-	})
-	return entry, err
+func (s *core) stored(ctx context.Context, key string) (webhook.Entry, error) {
+	return s.entry(ctx, s.conn(), key, "")
 }
 
-func (s *Store) putFact(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
-	tx, err := s.db.BeginTx(ctx, s.readCommitted())
+func (s *core) putFact(ctx context.Context, rec webhook.Record) (entry webhook.Entry, err error) {
+	err = s.db.Transaction(ctx, func(tx sqldb.Tx) error {
+		entry, err = s.putFactTx(ctx, s.in(tx), rec)
+		return err
+	})
 	if err != nil {
-		return entry, err
-	}
-	defer func() { _ = tx.Rollback() }() // no-op after a commit
-	if entry, err = s.putFactTx(ctx, tx, rec); err != nil {
 		return webhook.Entry{}, err
 	}
-	return entry, tx.Commit()
+	return entry, nil
 }
 
 // putFactTx also looks for the same event under another key. Concurrent calls
 // for one resource are serialized.
-func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry webhook.Entry, err error) {
+func (s *core) putFactTx(ctx context.Context, tx sqldb.Session, rec webhook.Record) (entry webhook.Entry, err error) {
 	if s.q.lock != "" {
 		var void, isolation string
-		if err := tx.QueryRowContext(ctx, s.q.lock, rec.Resource).Scan(&void, &isolation); err != nil {
+		lock := s.table() + " " + rec.Resource
+		if _, err := tx.First(ctx, s.q.lock, []any{lock}, sqldb.Into(&void, &isolation)); err != nil {
 			return entry, err
 		}
 		if isolation != "read committed" && isolation != "read uncommitted" {
@@ -163,25 +138,23 @@ func (s *Store) putFactTx(ctx context.Context, tx Tx, rec webhook.Record) (entry
 	case !added:
 		return s.entry(ctx, tx, rec.Key, rec.Digest)
 	case rec.Signed:
-		entry, err = s.putSigned(ctx, tx, rec)
-	default:
-		var twin string
-		err = tx.QueryRowContext(ctx, s.q.twinOfConfirmed, rec.Key, rec.Fact, rec.EventID).Scan(&twin)
-		if err == nil {
-			return s.putAway(ctx, tx, rec.Key, twin)
-		}
-		entry = webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
+		return s.putSigned(ctx, tx, rec)
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+	var twin string
+	known, err := tx.First(ctx, s.q.twinOfConfirmed, []any{rec.Key, rec.Fact, rec.EventID}, sqldb.Into(&twin))
+	switch {
+	case err != nil:
+		return entry, err
+	case known:
+		return s.putAway(ctx, tx, rec.Key, twin)
 	}
-	return entry, err
+	return webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}, nil
 }
 
 // putAway removes a confirmed event that was just inserted but is already
 // stored as twin.
-func (s *Store) putAway(ctx context.Context, tx Tx, key, twin string) (webhook.Entry, error) {
-	if _, err := tx.ExecContext(ctx, s.q.putAway, key); err != nil {
+func (s *core) putAway(ctx context.Context, tx sqldb.Session, key, twin string) (webhook.Entry, error) {
+	if _, err := tx.Exec(ctx, s.q.putAway, key); err != nil {
 		return webhook.Entry{}, err
 	}
 	return s.entry(ctx, tx, twin, "")
@@ -189,25 +162,24 @@ func (s *Store) putAway(ctx context.Context, tx Tx, key, twin string) (webhook.E
 
 // putSigned matches a signed event that was just inserted with its confirmed
 // twin, which is handled in its place.
-func (s *Store) putSigned(ctx context.Context, tx Tx, rec webhook.Record) (webhook.Entry, error) {
-	entry := webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}
+func (s *core) putSigned(ctx context.Context, tx sqldb.Session, rec webhook.Record) (webhook.Entry, error) {
 	var twin, wait int64
 	var found webhook.Entry
-	err := tx.QueryRowContext(ctx, s.q.twinOfSigned, rec.Key, rec.Fact, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact).
-		Scan(&twin, &found.Key, &found.State, &wait)
-	if err != nil {
-		return entry, err
+	args := []any{rec.Key, rec.Fact, rec.EventID, string(rec.Kind), rec.Resource, rec.Fact}
+	known, err := tx.First(ctx, s.q.twinOfSigned, args, sqldb.Into(&twin, &found.Key, &found.State, &wait))
+	if err != nil || !known {
+		return webhook.Entry{Key: rec.Key, State: webhook.StateWaiting, Added: true}, err
 	}
 	found.Wait = time.Duration(wait) * time.Millisecond
-	if _, err := tx.ExecContext(ctx, s.q.match, rec.Key, twin); err != nil {
-		return entry, err
+	if _, err := tx.Exec(ctx, s.q.match, rec.Key, twin); err != nil {
+		return webhook.Entry{}, err
 	}
-	_, err = tx.ExecContext(ctx, s.q.standIn, twin, rec.Key)
+	_, err = tx.Exec(ctx, s.q.standIn, twin, rec.Key)
 	return found, err
 }
 
 // Claim implements [webhook.Store].
-func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
+func (s *core) Claim(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
 	claimed := webhook.Entry{Key: key, State: webhook.StateClaimed}
 	if err := s.ready(ctx); err != nil {
 		return nil, webhook.Entry{}, err
@@ -229,11 +201,11 @@ func (s *Store) Claim(ctx context.Context, key string, lease time.Duration) (*we
 	return nil, entry, err
 }
 
-func (s *Store) claimOne(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, error) {
+func (s *core) claimOne(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, error) {
 	return s.claimBy(ctx, s.q.claim, key, lease)
 }
 
-func (s *Store) claimBy(ctx context.Context, query, key string, lease time.Duration) (*webhook.Claim, error) {
+func (s *core) claimBy(ctx context.Context, query, key string, lease time.Duration) (*webhook.Claim, error) {
 	claims, err := s.claims(ctx, query, func(token string) []any { return []any{token, lease.Milliseconds(), key} })
 	if err != nil || len(claims) == 0 {
 		return nil, err
@@ -244,7 +216,7 @@ func (s *Store) claimBy(ctx context.Context, query, key string, lease time.Durat
 // ClaimInOrder is [Store.Claim] for a queue that hands out events in any
 // order: if an earlier event of the resource is waiting and due, it is claimed
 // instead.
-func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
+func (s *core) ClaimInOrder(ctx context.Context, key string, lease time.Duration) (*webhook.Claim, webhook.Entry, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, webhook.Entry{}, err
 	}
@@ -270,21 +242,19 @@ func (s *Store) ClaimInOrder(ctx context.Context, key string, lease time.Duratio
 
 // takeBack returns the claimed event of the resource to its queue if the lease
 // has expired.
-func (s *Store) takeBack(ctx context.Context, key string) error {
+func (s *core) takeBack(ctx context.Context, key string) error {
 	if _, err := s.checkClock(ctx); err != nil {
 		return err
 	}
-	return s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.q.takeBack, key)
-		return err
-	})
+	_, err := s.conn().Exec(ctx, s.q.takeBack, key)
+	return err
 }
 
 // expireEvery is how often Next checks for expired leases.
 const expireEvery = time.Second
 
 // Next implements [webhook.Store].
-func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
+func (s *core) Next(ctx context.Context, limit int, lease time.Duration) ([]*webhook.Claim, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -300,7 +270,7 @@ func (s *Store) Next(ctx context.Context, limit int, lease time.Duration) ([]*we
 	for window := firstWindow(limit); ; window *= 16 {
 		claims, err := s.claims(ctx, s.q.next, func(token string) []any {
 			queue := []any{low, window, names}
-			if s.dialect == SQLite {
+			if s.sqlite() {
 				queue = queue[:2]
 			}
 			return append(queue, token, lease.Milliseconds(), limit)
@@ -318,7 +288,7 @@ func firstWindow(limit int) int { return limit + min(2*limit, 64) + 32 }
 
 // expireNowAndThen returns claims with an expired lease to their queue, at
 // most once per expireEvery.
-func (s *Store) expireNowAndThen(ctx context.Context) error {
+func (s *core) expireNowAndThen(ctx context.Context) error {
 	if !s.expiries.due(expireEvery) {
 		return nil
 	}
@@ -338,28 +308,21 @@ func (s *Store) expireNowAndThen(ctx context.Context) error {
 const widestWindow = 1 << 20
 
 // waiting reports whether there are due events beyond a window.
-func (s *Store) waiting(ctx context.Context, low int64, window int) (more bool, err error) {
-	var seq int64
-	err = s.row(ctx, s.q.beyond, []any{low, window}, &seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
+func (s *core) waiting(ctx context.Context, low int64, window int) (more bool, err error) {
+	return s.conn().First(ctx, s.q.beyond, []any{low, window}, sqldb.Into(new(int64)))
 }
 
 // claims runs a statement that claims rows. It returns no claims if another
 // process claimed an event of the same resource concurrently.
-func (s *Store) claims(ctx context.Context, query string, args func(token string) []any) (claims []*webhook.Claim, err error) {
+func (s *core) claims(ctx context.Context, query string, args func(token string) []any) (claims []*webhook.Claim, err error) {
 	token, err := uuid.NewRandom()
 	if err != nil {
 		return nil, err
 	}
 	var found []claimRow
-	err = s.try(ctx, func() error {
-		return s.interpreted(ctx, func(tx session) error {
-			found, err = collect(ctx, tx, scanClaim, query, args(token.String())...)
-			return err
-		})
+	err = s.interpreted(ctx, func(tx sqldb.Session) error {
+		found, err = sqldb.All(ctx, tx, query, args(token.String()), scanClaim)
+		return err
 	})
 	switch {
 	case dbms.IsTaken(err):
@@ -380,12 +343,12 @@ type claimRow struct {
 	claim    *webhook.Claim
 }
 
-func scanClaim(rows *sql.Rows) (claimRow, error) {
+func scanClaim(row database.Scanner) (claimRow, error) {
 	c := &webhook.Claim{}
 	r := claimRow{claim: c}
 	var kind, source string
 	var signed, late, age int64
-	err := rows.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
+	err := row.Scan(&r.seq, &r.due, &c.Key, &c.EventID, &kind, &c.Resource, &c.Fact, &signed, &source,
 		&late, &c.Position, &c.Digest, &c.KeyID, &c.Trace, &c.Body, &c.Confirmed, &c.Attempt, &age, &c.Expired, &c.Latest)
 	c.Age = time.Duration(age) * time.Millisecond
 	c.Kind, c.Source, c.Signed, c.Late = webhook.Kind(kind), webhook.Source(source), signed == 1, late == 1
@@ -393,16 +356,16 @@ func scanClaim(rows *sql.Rows) (claimRow, error) {
 }
 
 // Extend implements [webhook.Store].
-func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duration) error {
-	if s.err != nil {
-		return s.err
+func (s *core) Extend(ctx context.Context, c *webhook.Claim, lease time.Duration) error {
+	if err := s.find(ctx); err != nil {
+		return err
 	}
-	err := s.update(ctx, s.shared.q.extend, lease.Milliseconds(), c.Key, c.Token)
+	err := s.update(ctx, s.common.Load().extend, lease.Milliseconds(), c.Key, c.Token)
 	if !errors.Is(err, webhook.ErrClaimLost) {
 		return err
 	}
 	var n int
-	if err := s.row(ctx, s.shared.q.holds, []any{c.Key, c.Token}, &n); err != nil {
+	if _, err := s.conn().First(ctx, s.common.Load().holds, []any{c.Key, c.Token}, sqldb.Into(&n)); err != nil {
 		return err
 	}
 	if n == 0 {
@@ -412,8 +375,11 @@ func (s *Store) Extend(ctx context.Context, c *webhook.Claim, lease time.Duratio
 }
 
 // Settle implements [webhook.Store].
-func (s *Store) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
-	q := &s.shared.q
+func (s *core) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposition) error {
+	if err := s.find(ctx); err != nil {
+		return err
+	}
+	q := s.common.Load()
 	switch {
 	case d.State == webhook.StateDone:
 		return s.end(ctx, s.shared.completed, c)
@@ -431,26 +397,20 @@ func (s *Store) Settle(ctx context.Context, c *webhook.Claim, d webhook.Disposit
 }
 
 // end ends a claim together with others.
-func (s *Store) end(ctx context.Context, by *batches[*webhook.Claim, struct{}], c *webhook.Claim) error {
-	if s.err != nil {
-		return s.err
-	}
+func (s *core) end(ctx context.Context, by *batches[*webhook.Claim, struct{}], c *webhook.Claim) error {
 	_, err := by.do(ctx, c)
 	return err
 }
 
 // settle ends a claim. It returns ErrClaimLost if the claim is no longer valid.
-func (s *Store) settle(ctx context.Context, query string, c *webhook.Claim, args ...any) error {
+func (s *shared) settle(ctx context.Context, query string, c *webhook.Claim, args ...any) error {
 	return s.update(ctx, query, append(args, c.Key, c.Token)...)
 }
 
 // update changes one row. It returns ErrClaimLost if the row is no longer in the
 // state that the query requires.
-func (s *Store) update(ctx context.Context, query string, args ...any) error {
-	if s.err != nil {
-		return s.err
-	}
-	return s.try(ctx, func() error { return affectsOne(s.db.ExecContext(ctx, query, args...)) })
+func (s *shared) update(ctx context.Context, query string, args ...any) error {
+	return affectsOne(s.conn().Exec(ctx, query, args...))
 }
 
 func number(b bool) int64 {

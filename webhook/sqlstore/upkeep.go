@@ -2,26 +2,26 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/webhook"
 )
 
 // Remembers implements [webhook.Store]. It returns at most the age of the
 // table.
-func (s *Store) Remembers(ctx context.Context) (time.Duration, error) {
+func (s *core) Remembers(ctx context.Context) (time.Duration, error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
 	var age int64
-	err := s.row(ctx, s.q.since, nil, &age)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("sqlstore: the table %s no longer has the account %s: if it was emptied, run Migrate and create the receiver again", s.table, s.account.Name)
+	found, err := s.conn().First(ctx, s.q.since, nil, sqldb.Into(&age))
+	if err == nil && !found {
+		return 0, fmt.Errorf("sqlstore: the table %s no longer has the account %s: if it was emptied, create the receiver again",
+			s.table(), s.account.Name)
 	}
 	return min(s.retention, time.Duration(max(age, 0))*time.Millisecond), err
 }
@@ -31,15 +31,13 @@ func (s *Store) Remembers(ctx context.Context) (time.Duration, error) {
 const purgeBatch = 1000
 
 // Purge implements [webhook.Store].
-func (s *Store) Purge(ctx context.Context) (n webhook.Purged, err error) {
+func (s *core) Purge(ctx context.Context) (n webhook.Purged, err error) {
 	if err := s.ready(ctx); err != nil {
 		return n, err
 	}
 	retention := s.retention.Milliseconds()
-	if err := s.try(ctx, func() error { // first, so that Remembers never claims too much
-		_, err := s.db.ExecContext(ctx, s.q.forget, retention, retention)
-		return err
-	}); err != nil {
+	// It is first, so that Remembers never claims too much.
+	if _, err := s.conn().Exec(ctx, s.q.forget, retention, retention); err != nil {
 		return n, err
 	}
 	if n.Done, err = s.purge(ctx, s.q.purge); err != nil {
@@ -49,16 +47,9 @@ func (s *Store) Purge(ctx context.Context) (n webhook.Purged, err error) {
 	return n, err
 }
 
-func (s *Store) purge(ctx context.Context, query string) (n int, err error) {
+func (s *core) purge(ctx context.Context, query string) (n int, err error) {
 	for {
-		var deleted int64
-		err := s.try(ctx, func() error {
-			res, err := s.db.ExecContext(ctx, query, s.retention.Milliseconds(), purgeBatch)
-			if err == nil {
-				deleted, err = res.RowsAffected()
-			}
-			return err
-		})
+		deleted, err := s.conn().Exec(ctx, query, s.retention.Milliseconds(), purgeBatch)
 		n += int(deleted)
 		if err != nil || deleted < purgeBatch {
 			return n, err
@@ -67,13 +58,13 @@ func (s *Store) purge(ctx context.Context, query string) (n int, err error) {
 }
 
 // Counts implements [webhook.Store].
-func (s *Store) Counts(ctx context.Context) (webhook.Counts, error) {
+func (s *core) Counts(ctx context.Context) (webhook.Counts, error) {
 	var n webhook.Counts
 	if err := s.ready(ctx); err != nil {
 		return n, err
 	}
 	var oldest int64
-	err := s.row(ctx, s.q.counts, nil, &n.Waiting, &n.Claimed, &n.Dead, &n.Unhandled, &oldest)
+	_, err := s.conn().First(ctx, s.q.counts, nil, sqldb.Into(&n.Waiting, &n.Claimed, &n.Dead, &n.Unhandled, &oldest))
 	n.Oldest = time.Duration(max(oldest, 0)) * time.Millisecond
 	return n, err
 }
@@ -92,19 +83,15 @@ const clockSlack = 2 * time.Second
 // was set back since the last call, it corrects the stored times. The first
 // call of a process always does, because the clock may have been set back
 // before.
-func (s *Store) checkClock(ctx context.Context) (milli int64, err error) {
-	if err := s.row(ctx, s.shared.q.clock, nil, &milli); err != nil {
+func (s *core) checkClock(ctx context.Context) (milli int64, err error) {
+	if _, err := s.conn().First(ctx, s.q.clock, nil, sqldb.Into(&milli)); err != nil {
 		return 0, err
 	}
 	if !s.clock.setBack(time.Now(), time.Duration(milli)*time.Millisecond) {
 		return milli, nil
 	}
 	s.frontier.reset()
-	err = s.try(ctx, func() error {
-		_, err := s.db.ExecContext(ctx, s.shared.q.stepBack, clockSlack.Milliseconds())
-		return err
-	})
-	if err != nil {
+	if _, err = s.conn().Exec(ctx, s.q.stepBack, clockSlack.Milliseconds()); err != nil {
 		s.clock.reset()
 	}
 	return milli, err

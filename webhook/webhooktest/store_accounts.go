@@ -113,7 +113,7 @@ func storeViewsOfAnAccount(c *checker, s webhook.Store) {
 		"Remembers":   func() error { _, err := other.Remembers(ctx); return err },
 	} {
 		err := call()
-		c.need(errors.Is(err, webhook.ErrAccountConflict), "%s of a view with another fingerprint returned %v, want ErrAccountConflict", name, err)
+		c.need(errors.Is(err, gateway.ErrAccountConflict), "%s of a view with another fingerprint returned %v, want ErrAccountConflict", name, err)
 	}
 	c.counts(s.For(known), webhook.Counts{Claimed: 1})
 }

@@ -198,7 +198,7 @@ func TestTheEventsOfEveryAccountAreAdopted(t *testing.T) {
 	require.NoError(t, in.Migrate(t.Context()))
 	accounts := []gateway.Account{{Name: "shop-br"}, {Name: "shop-mx"}}
 	for _, account := range accounts {
-		plain, ok := in.Store.For(account).(*sqlstore.Store)
+		plain, ok := in.Store.For(account).(*sqlstore.Store[pgx.Tx])
 		require.True(t, ok)
 		body := webhooktest.Event{Kind: webhook.TransactionPaid, ID: "evt_1", ResourceID: "tx_1"}.Body()
 		_, err := plain.Put(t.Context(), webhook.Record{
@@ -238,7 +238,7 @@ func TestTheSweepTellsAccountsApart(t *testing.T) {
 	}
 	_, err = pool.Exec(t.Context(), `UPDATE river_job SET state = 'running', attempted_at = now() - interval '1 hour', attempt = 1`)
 	require.NoError(t, err)
-	brazil, _ := in.Store.For(gateway.Account{Name: "shop-br"}).(*sqlstore.Store)
+	brazil, _ := in.Store.For(gateway.Account{Name: "shop-br"}).(*sqlstore.Store[pgx.Tx])
 	claim, _, err := brazil.Claim(t.Context(), "id evt_1", time.Hour)
 	require.NoError(t, err)
 	require.NotNil(t, claim)

@@ -14,11 +14,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/gateway-go/gateway"
+	pgxdriver "github.com/gateway-go/gateway/contrib/pgx"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
@@ -35,8 +36,8 @@ type Config struct {
 	Schema string
 
 	// Store holds options for the table of events, such as
-	// [sqlstore.WithRetention]. If both WithTable and Schema are set, the
-	// table name must include the schema.
+	// [sqlstore.WithRetention]. [sqlstore.WithLocation] replaces Schema for the
+	// events.
 	Store []sqlstore.Option
 
 	// SweepInterval is how often the sweep looks for jobs whose process died;
@@ -51,12 +52,11 @@ type Config struct {
 // Inbox is the [webhook.Store] of a receiver whose events River's workers handle.
 // The receiver needs [webhook.Inbox] mode and negative Workers.
 type Inbox struct {
-	*sqlstore.Store // holds the events
+	*sqlstore.Store[pgx.Tx] // holds the events
 
 	config  Config
-	db      *sql.DB               // over the pool
+	driver  database.Driver[pgx.Tx]
 	river   *river.Client[pgx.Tx] // inserts and retries only
-	rescue  string                // the sweep's statement
 	account gateway.Account       // the zero Account until For is called
 }
 
@@ -82,26 +82,20 @@ func New(config Config) (*Inbox, error) {
 	}
 	options := config.Store
 	if config.Schema != "" {
-		options = append([]sqlstore.Option{sqlstore.WithTable(config.Schema + "." + sqlstore.DefaultTable)}, options...)
+		options = append([]sqlstore.Option{sqlstore.WithLocation(database.Location{InSchema: config.Schema})}, options...)
 	}
 	client, err := river.NewClient(riverpgxv5.New(config.Pool), &river.Config{Schema: config.Schema, Logger: config.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("inbox: %w", err)
 	}
-	db := stdlib.OpenDBFromPool(config.Pool)
-	in := &Inbox{Store: sqlstore.New(db, sqlstore.Postgres, options...), config: config, db: db, river: client}
-	jobs := "river_job"
-	if config.Schema != "" {
-		jobs = config.Schema + "." + jobs
-	}
-	in.rescue = fmt.Sprintf(rescueJobs, jobs, in.Table())
-	return in, nil
+	driver := pgxdriver.New(config.Pool)
+	return &Inbox{Store: sqlstore.New(driver, options...), config: config, driver: driver, river: client}, nil
 }
 
 // For implements [webhook.Store]. The result is an *Inbox.
 func (in *Inbox) For(account gateway.Account) webhook.Store {
 	view := *in
-	view.Store, _ = in.Store.For(account).(*sqlstore.Store) // it is one
+	view.Store, _ = in.Store.For(account).(*sqlstore.Store[pgx.Tx]) // it is one
 	view.account = account
 	return &view
 }
@@ -196,8 +190,8 @@ func HandleTx[E any](in *Inbox, fn func(ctx context.Context, tx pgx.Tx, e E) err
 		}
 		// The isolation is the session's default: fn may depend on it, and
 		// completing an event is correct at every level.
-		err := in.inTx(ctx, pgx.TxOptions{}, func(conn *sql.Conn, tx pgx.Tx) error {
-			if err := in.CompleteTx(ctx, conn, claim); err != nil {
+		err := in.inTx(ctx, sql.LevelDefault, func(tx pgx.Tx) error {
+			if err := in.CompleteTx(ctx, tx, claim); err != nil {
 				return err
 			}
 			if err := r.completeTx(ctx, tx, claim); err != nil {
@@ -213,31 +207,17 @@ func HandleTx[E any](in *Inbox, fn func(ctx context.Context, tx pgx.Tx, e E) err
 	}
 }
 
-// inTx runs fn in a transaction that both database/sql, for the events, and pgx,
-// for River, can use: they share a connection.
-func (in *Inbox) inTx(ctx context.Context, options pgx.TxOptions, fn func(conn *sql.Conn, tx pgx.Tx) error) error {
-	conn, err := in.db.Conn(ctx)
+// inTx runs fn in a transaction.
+func (in *Inbox) inTx(ctx context.Context, level sql.IsolationLevel, fn func(pgx.Tx) error) error {
+	tx, err := in.driver.Begin(ctx, level)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // back to the pool
-	var tx pgx.Tx
-	err = conn.Raw(func(driverConn any) error {
-		c, ok := driverConn.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("inbox: the connection is a %T, not pgx's", driverConn)
-		}
-		tx, err = c.Conn().BeginTx(ctx, options)
-		return err
-	})
-	if err != nil {
+	defer in.driver.Rollback(ctx, tx) //nolint:errcheck // after a commit it does nothing
+	if err := fn(tx); err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // does nothing after the commit
-	if err := fn(conn, tx); err != nil {
-		return err
-	}
-	if err := tx.Commit(ctx); err != nil {
+	if err := in.driver.Commit(ctx, tx); err != nil {
 		return fmt.Errorf("inbox: the transaction was not committed: %w", err)
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/webhook"
-	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
 // errWorkers is the error for a receiver that is configured to dispatch events
@@ -23,18 +22,18 @@ var errWorkers = errors.New("inbox: River's workers handle the events: the recei
 // Put implements [webhook.Store]: the event and its job are stored in one
 // transaction.
 func (in *Inbox) Put(ctx context.Context, rec webhook.Record) (webhook.Entry, error) {
-	return in.put(ctx, func(tx sqlstore.Tx) (webhook.Entry, error) { return in.PutTx(ctx, tx, rec) }, rec)
+	return in.put(ctx, func(tx pgx.Tx) (webhook.Entry, error) { return in.PutTx(ctx, tx, rec) }, rec)
 }
 
 // PutDead implements [webhook.Store]. River shows it as a discarded job.
 func (in *Inbox) PutDead(ctx context.Context, rec webhook.Record, reason string) (webhook.Entry, error) {
-	return in.put(ctx, func(tx sqlstore.Tx) (webhook.Entry, error) { return in.PutDeadTx(ctx, tx, rec, reason) }, rec)
+	return in.put(ctx, func(tx pgx.Tx) (webhook.Entry, error) { return in.PutDeadTx(ctx, tx, rec, reason) }, rec)
 }
 
-func (in *Inbox) put(ctx context.Context, put func(sqlstore.Tx) (webhook.Entry, error), rec webhook.Record) (entry webhook.Entry, err error) {
+func (in *Inbox) put(ctx context.Context, put func(pgx.Tx) (webhook.Entry, error), rec webhook.Record) (entry webhook.Entry, err error) {
 	job := in.job(rec)
-	err = in.write(ctx, func(conn *sql.Conn, tx pgx.Tx) (err error) {
-		if entry, err = put(conn); err != nil || !entry.Added {
+	err = in.write(ctx, func(tx pgx.Tx) (err error) {
+		if entry, err = put(tx); err != nil || !entry.Added {
 			return err
 		}
 		_, err = in.river.InsertTx(ctx, tx, job, nil)
@@ -57,11 +56,11 @@ var errNoAccount = errors.New("inbox: the inbox has no account: use the store of
 // write runs a transaction of the inbox itself, and repeats it after a
 // conflict. The store and River see what other transactions committed after it
 // began, whatever the session's default isolation is.
-func (in *Inbox) write(ctx context.Context, fn func(conn *sql.Conn, tx pgx.Tx) error) error {
+func (in *Inbox) write(ctx context.Context, fn func(pgx.Tx) error) error {
 	if in.account.Name == "" {
 		return errNoAccount
 	}
-	return retry(ctx, func() error { return in.inTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, fn) })
+	return retry(ctx, func() error { return in.inTx(ctx, sql.LevelReadCommitted, fn) })
 }
 
 // maxTries limits how often a transaction is repeated after a conflict.
@@ -119,8 +118,8 @@ func (in *Inbox) Requeue(ctx context.Context, keys ...string) (n int, err error)
 	for _, key := range keys {
 		job := in.job(webhook.Record{Key: key})
 		found := false
-		err = in.write(ctx, func(conn *sql.Conn, tx pgx.Tx) (err error) {
-			if found, err = in.RequeueTx(ctx, conn, key); err != nil || !found {
+		err = in.write(ctx, func(tx pgx.Tx) (err error) {
+			if found, err = in.RequeueTx(ctx, tx, key); err != nil || !found {
 				return err
 			}
 			return in.wake(ctx, tx, job)
@@ -178,7 +177,7 @@ func (in *Inbox) adoptAll(ctx context.Context) (n int, err error) {
 			params[i].Args = in.job(e)
 		}
 		adopted := 0
-		err = in.write(ctx, func(_ *sql.Conn, tx pgx.Tx) (err error) {
+		err = in.write(ctx, func(tx pgx.Tx) (err error) {
 			adopted, err = in.adopt(ctx, tx, params)
 			return err
 		})

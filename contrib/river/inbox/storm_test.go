@@ -45,7 +45,9 @@ func TestRiverStorm(t *testing.T) {
 	var n int
 	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error { effects[id] = n; return nil })
 	require.NoError(t, err)
-	rows, err = pool.Query(t.Context(), `SELECT COUNT(*) FROM `+in.Table()+` WHERE attempts > 1 OR expired > 0`)
+	events, err := in.Table(t.Context())
+	require.NoError(t, err)
+	rows, err = pool.Query(t.Context(), `SELECT COUNT(*) FROM `+events+` WHERE attempts > 1 OR expired > 0`)
 	require.NoError(t, err)
 	repeated, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 	require.NoError(t, err)

@@ -286,10 +286,14 @@ func (s *sweeper) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
 }
 
 func (s *sweeper) sweep(ctx context.Context) error {
+	rescue, err := s.in.rescue(ctx)
+	if err != nil {
+		return err
+	}
 	for {
 		var rescued pgconn.CommandTag
 		err := retry(ctx, func() (err error) {
-			rescued, err = s.in.config.Pool.Exec(ctx, s.in.rescue, jobArgs{}.Kind(), s.in.config.StuckAfter.Seconds(), rescueBatch)
+			rescued, err = s.in.config.Pool.Exec(ctx, rescue, jobArgs{}.Kind(), s.in.config.StuckAfter.Seconds(), rescueBatch)
 			return err
 		})
 		if err != nil || rescued.RowsAffected() < rescueBatch {
@@ -299,6 +303,16 @@ func (s *sweeper) sweep(ctx context.Context) error {
 }
 
 const rescueBatch = 1000
+
+// rescue returns the sweep's statement.
+func (in *Inbox) rescue(ctx context.Context) (string, error) {
+	events, err := in.Table(ctx)
+	jobs := "river_job"
+	if in.config.Schema != "" {
+		jobs = in.config.Schema + "." + jobs
+	}
+	return fmt.Sprintf(rescueJobs, jobs, events), err
+}
 
 // rescueJobs makes the jobs of dead processes available. Concurrent sweeps skip
 // each other's jobs. Few jobs are running, so the index on the state is the one
