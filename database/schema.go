@@ -35,7 +35,8 @@ type Migration struct {
 
 	// Concurrent means that the statements can't run in a transaction, as CREATE INDEX
 	// CONCURRENTLY. So the first ones drop what an attempt that failed has left, with
-	// DROP INDEX CONCURRENTLY IF EXISTS. The first line of the file is "-- concurrent".
+	// DROP INDEX CONCURRENTLY IF EXISTS. It needs two connections of the pool. The first
+	// line of the file is "-- concurrent".
 	Concurrent bool
 }
 

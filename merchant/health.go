@@ -42,12 +42,12 @@ func (m *core) tablesReady(ctx context.Context) error {
 	if err := m.db.Ready(ctx, parts...); err != nil {
 		return err
 	}
-	if err := m.events.Ready(ctx); err != nil {
-		return err
-	}
 	for _, a := range m.accounts {
-		if err := a.outbox.Ready(ctx); err != nil {
+		switch _, found, err := m.db.Known(ctx, m.db.Conn(), a.Client.Account()); {
+		case err != nil:
 			return err
+		case !found:
+			return fmt.Errorf("the database has no account %s", a.Name)
 		}
 	}
 	return nil

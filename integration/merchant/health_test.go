@@ -83,10 +83,10 @@ func TestADatabaseThatDoesNotAnswerIsNotReady(t *testing.T) {
 		w.open()
 		w.start()
 		w.ready()
-		require.NoError(w, db.Close())
-		require.ErrorContains(w, w.m.Ready(w.Context()), "database is closed")
+		w.close(db)
+		require.ErrorContains(w, w.m.Ready(w.Context()), "closed")
 		_, err := w.m.Health(w.Context())
-		require.ErrorContains(w, err, "database is closed")
+		require.ErrorContains(w, err, "closed")
 	})
 }
 

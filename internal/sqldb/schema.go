@@ -320,7 +320,8 @@ func (db *DB) missing(ctx context.Context, s Session, known []database.Migration
 	}), nil
 }
 
-// exists reports whether there is a table.
+// exists reports whether there is a table. On PostgreSQL it reads the catalog: in a transaction,
+// to_regclass may not see a table that another session has just created.
 func (db *DB) exists(ctx context.Context, s Session, table string) (bool, error) {
 	query, args := `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?`, []any{table}
 	if db.Dialect() == database.DialectPostgres {
@@ -386,9 +387,10 @@ const patience = 100 * time.Millisecond
 // concurrent applies the first migration that is missing, if it is concurrent, or waits a
 // moment for the process that does.
 //
-// The lock belongs to a transaction, not to a session, so that it holds behind a pooler. That
-// transaction must be idle meanwhile, and the others must not wait in a statement for the
-// lock: CREATE INDEX CONCURRENTLY waits for the statements of others to end.
+// The lock belongs to a transaction, not to a session, so that it holds behind a pooler. CREATE
+// INDEX CONCURRENTLY waits for the snapshots of others: so the processes without the lock must
+// not wait for it in a statement, and the transaction with the lock must have no snapshot. It
+// keeps that of a query until its next statement, which is a SET, without one.
 func (db *DB) concurrent(ctx context.Context, known []database.Migration) error {
 	tx, err := db.driver.Begin(ctx, sql.LevelReadCommitted)
 	if err != nil {
@@ -419,6 +421,11 @@ func (db *DB) concurrent(ctx context.Context, known []database.Migration) error 
 	missing, err := db.missing(ctx, db.In(tx), known)
 	if err != nil || len(missing) == 0 || !missing[0].Concurrent {
 		return err
+	}
+	if db.Dialect() == database.DialectPostgres {
+		if _, err := db.In(tx).Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+			return err
+		}
 	}
 	return db.execute(ctx, db.driver.Conn(), missing[0])
 }
