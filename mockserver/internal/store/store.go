@@ -44,7 +44,7 @@ type Commit struct {
 	// are sent; nil if it has none.
 	Integration *engine.Integration `json:"-"`
 	// Cause is the cause of the change. Its Text is "" for the resources of a snapshot,
-	// whose history is stored apart, and in the files of earlier releases.
+	// whose history is stored apart.
 	Cause Cause `json:",omitzero"`
 }
 
