@@ -1,10 +1,8 @@
 package mockserver_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -127,42 +125,4 @@ func TestAFileIsCompactedWhileItIsUsed(t *testing.T) {
 		}
 	}
 	assert.Empty(t, made, "what was acknowledged and is not there")
-}
-
-// A file of the previous release is read, and continued in the current format.
-func TestADataFileOfAnEarlierReleaseIsRead(t *testing.T) {
-	t.Parallel()
-	packed, err := os.Open("testdata/data-file-2.gz")
-	require.NoError(t, err)
-	defer func() { _ = packed.Close() }()
-	unpacked, err := gzip.NewReader(packed)
-	require.NoError(t, err)
-	content, err := io.ReadAll(unpacked)
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "data")
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-
-	var gw *mockserver.Server
-	for _, when := range []string{"in its own form", "in today's form"} {
-		gw = reopen(t, gw, path)
-		assert.Equal(t, time.Date(2027, time.February, 13, 12, 0, 0, 0, time.UTC), gw.Clock.Now(), when)
-		tx, err := gw.Client().Transactions.FindByExternalRef(t.Context(), "order-1", gateway.FindOptions{})
-		require.NoError(t, err, when)
-		assert.Equal(t, gateway.TransactionPaid, tx.Status, when)
-		subs, err := gateway.Collect(gw.Client().Subscriptions.All(t.Context(), gateway.SubscriptionListParams{}), 0)
-		require.NoError(t, err, when)
-		require.Len(t, subs, 1, when)
-		assert.Equal(t, time.Date(2027, time.March, 4, 12, 0, 0, 0, time.UTC), subs[0].CurrentPeriodEnd.Time, when)
-		other, err := gw.Account("sk_test_other").Client().Transactions.List(t.Context(), gateway.TransactionListParams{})
-		require.NoError(t, err, when)
-		assert.Zero(t, other.Total, when)
-		require.Len(t, gw.Account(gw.Key()).Webhooks.Endpoints(), 1, when)
-		kinds := map[string]int{}
-		for _, d := range gw.Webhooks.Deliveries() {
-			kinds[d.Kind]++
-			assert.NotEmpty(t, d.Body, when)
-		}
-		assert.Equal(t, 3, kinds["transaction.paid"], when)
-		assert.Equal(t, 1, kinds["subscription.renewed"], when)
-	}
 }

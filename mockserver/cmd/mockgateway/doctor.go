@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,8 +86,7 @@ func (c *checkup) reachable(ctx context.Context) error {
 	if own := version.Module(); health.Version != own {
 		result, detail = checkWarning, "; this command has "+own+": use one version of both"
 	}
-	// The gateways of earlier commits don't report their version.
-	has := "version " + cmp.Or(plain(health.Version), "unknown") + detail
+	has := "version " + plain(health.Version) + detail
 	dialect := health.Dialect
 	if dialect == "document" {
 		dialect += " (live gateways reject more: -dialect live)"

@@ -188,7 +188,7 @@ func (rq *request) episode(of subject, s store.Step, byEvent map[string][]delive
 }
 
 // forgotten are the steps that the history doesn't have: it keeps the latest ones of an
-// account, and the files of earlier releases have none.
+// account.
 func (of subject) forgotten(steps []store.Step) (list []*episode) {
 	var created, paid bool
 	last := ""

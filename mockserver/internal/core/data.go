@@ -36,12 +36,12 @@ type data struct {
 // commits.
 type entry struct {
 	Now        time.Time
-	Snapshot   *Snapshot               `json:",omitempty"`
-	Timers     []clock.Timer           `json:",omitempty"`
-	Commit     *store.Commit           `json:",omitempty"`
-	Deliveries []deliver.SavedDelivery `json:",omitempty"`
-	Endpoints  *deliver.Registry       `json:",omitempty"`
-	Delivery   *deliver.SavedDelivery  `json:",omitempty"`
+	Snapshot   *Snapshot
+	Timers     []clock.Timer
+	Commit     *store.Commit
+	Deliveries []deliver.SavedDelivery
+	Endpoints  *deliver.Registry
+	Delivery   *deliver.SavedDelivery
 }
 
 // minGrowth is how much a file must grow before it is compacted.
@@ -188,16 +188,15 @@ func (c *Core) replayCommit(commit store.Commit, deliveries []deliver.SavedDeliv
 	if err := c.Store.Replay(commit); err != nil {
 		return err
 	}
-	if len(commit.Change.Events) > 0 {
-		for _, d := range deliveries {
-			if err := d.Check(); err != nil {
-				return err
-			}
+	for _, d := range deliveries {
+		if err := d.Check(); err != nil {
+			return err
 		}
-		c.Sender.LoadPosting(commit.Account, commit.Change.Events, deliveries)
-		return nil
 	}
-	return c.loadDeliveries(deliveries) // of an earlier release
+	if len(commit.Change.Events) > 0 {
+		c.Sender.LoadPosting(commit.Account, commit.Change.Events, deliveries)
+	}
+	return nil
 }
 
 func (c *Core) loadDeliveries(list []deliver.SavedDelivery) error {

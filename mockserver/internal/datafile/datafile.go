@@ -14,18 +14,18 @@ import (
 	"sync"
 )
 
-// magic is the start of every file. Version 3 was skipped because one flipped bit turns
-// a 3 into a 2.
-const magic = "mockgateway data file 4\n"
-
-// magicJSON is the start of files of an earlier release, whose records are JSON. Such a
-// file can be read, and must then be compacted.
-const magicJSON = "mockgateway data file 2\n"
+// magic is the start of every file: what it is, and the version of its format.
+const (
+	magicName = "mockgateway data file "
+	magic     = magicName + "4\n"
+)
 
 // Errors of [Open]. A rejected file is left unchanged.
 var (
 	// ErrForeign means that the file is not a data file.
 	ErrForeign = errors.New("this is not a data file of the mock gateway")
+	// ErrVersion means that the file has a format that this program does not know.
+	ErrVersion = errors.New("the data file has a format that this version of the mock gateway does not read")
 	// ErrDamaged means that a record differs from what was written.
 	ErrDamaged = errors.New("the data file is damaged")
 	// ErrNotRegular means that the path is not a regular file but a device, a
@@ -91,8 +91,8 @@ func target(path string) (string, error) {
 	return path, nil
 }
 
-// Resume opens the existing file for appending. It reports false if there is no file or
-// if an earlier release wrote it: then call [File.Compact], which creates a new one.
+// Resume opens the existing file for appending. It reports false if there is no file:
+// then call [File.Compact], which creates one.
 func (f *File[T]) Resume() (ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

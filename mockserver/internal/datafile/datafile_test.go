@@ -2,10 +2,8 @@ package datafile_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"iter"
 	"os"
 	"path/filepath"
@@ -126,9 +124,12 @@ func TestTruncationAndCorruption(t *testing.T) {
 			damaged := bytes.Clone(content)
 			damaged[i] ^= 1 << bit
 			_, err := read(t, damaged)
-			if i < 24 {
+			switch {
+			case i < 22:
 				require.ErrorIs(t, err, datafile.ErrForeign, i)
-			} else {
+			case i < 24:
+				require.ErrorIs(t, err, datafile.ErrVersion, i)
+			default:
 				require.ErrorIs(t, err, datafile.ErrDamaged, i)
 			}
 		}
@@ -213,43 +214,15 @@ func TestResume(t *testing.T) {
 	assert.Equal(t, []string{"one", "two", "four", "five"}, records)
 }
 
-// A file of an earlier release can be read, but must be compacted before the first
-// append.
-func TestEarlierFormatIsRead(t *testing.T) {
+// A file of another version is not read, nor taken for one that is damaged.
+func TestAFileOfAnotherVersionIsRejected(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "data")
-	earlier := []byte("mockgateway data file 2\n")
-	for i := range 10_000 {
-		earlier = append(earlier, earlierRecord(fmt.Sprintf(`"record %d"%500s`, i, ""))...)
+	content := written(t, "one")
+	for _, version := range []string{"1\n", "2\n", "5\n", "10\n"} {
+		_, err := read(t, slices.Concat([]byte("mockgateway data file "+version), content[24:]))
+		require.ErrorIs(t, err, datafile.ErrVersion, version)
+		require.ErrorContains(t, err, `"mockgateway data file 4\n"`)
 	}
-	require.NoError(t, os.WriteFile(path, append(earlier, 0, 0, 0), 0o600)) // the last record is incomplete
-	f, records, err := open(t, path)
-	require.NoError(t, err)
-	require.Len(t, records, 10_000)
-	assert.Equal(t, "record 0", records[0])
-	assert.Equal(t, "record 9999", records[9999])
-	resumed, err := f.Resume()
-	require.NoError(t, err)
-	require.False(t, resumed)
-	require.ErrorIs(t, f.Append("x"), os.ErrClosed)
-	require.NoError(t, compact(f, "state"))
-	require.NoError(t, f.Append("more"))
-	require.NoError(t, f.Close())
-	_, records, err = open(t, path)
-	require.NoError(t, err)
-	assert.Equal(t, []string{"state", "more"}, records)
-
-	require.NoError(t, os.WriteFile(path+"2", append(earlier, earlierRecord(`{}`)...), 0o600))
-	_, _, err = open(t, path+"2")
-	require.ErrorIs(t, err, datafile.ErrDamaged)
-	require.ErrorContains(t, err, fmt.Sprintf("record 10001 at byte %d", len(earlier)))
-}
-
-func earlierRecord(json string) []byte {
-	sum := func(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
-	b := binary.BigEndian.AppendUint32(nil, uint32(len(json)))
-	b = binary.BigEndian.AppendUint32(b, sum(b))
-	return append(binary.BigEndian.AppendUint32(b, sum([]byte(json))), json...)
 }
 
 // A file of several segments, written by several processes, is replayed in order.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/gob"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +13,7 @@ import (
 )
 
 // read passes the values of a file to replay, each with the offset of its end. It
-// returns the size of the file without an incomplete last record, or 0 if the file
-// can't be resumed.
+// returns the size of the file without an incomplete last record, or 0 if there is none.
 func read[T any](path string, replay func(v T, end int64) error) (size int64, err error) {
 	file, err := os.Open(path) //nolint:gosec // the user chose the file
 	if errors.Is(err, os.ErrNotExist) {
@@ -31,11 +29,15 @@ func read[T any](path string, replay func(v T, end int64) error) (size int64, er
 	}
 	r := bufio.NewReaderSize(file, 1<<20)
 	begin := make([]byte, len(magic))
-	if _, err := io.ReadFull(r, begin); err != nil || string(begin) != magic && string(begin) != magicJSON {
+	switch _, err := io.ReadFull(r, begin); {
+	case err != nil || !bytes.HasPrefix(begin, []byte(magicName)):
 		return 0, ErrForeign
+	case string(begin) != magic:
+		return 0, fmt.Errorf("%w: it begins with %q, and the files that it reads begin with %q: move the file away, or use the version that wrote it",
+			ErrVersion, begin, magic)
 	}
 	s := &scan[T]{
-		r: r, spare: make(chan *batch[T], runtime.GOMAXPROCS(0)+2), at: int64(len(magic)), end: info.Size(), json: string(begin) == magicJSON,
+		r: r, spare: make(chan *batch[T], runtime.GOMAXPROCS(0)+2), at: int64(len(magic)), end: info.Size(),
 		out: make(chan *batch[T], runtime.GOMAXPROCS(0)), stop: make(chan struct{}),
 	}
 	go s.run()
@@ -43,9 +45,6 @@ func read[T any](path string, replay func(v T, end int64) error) (size int64, er
 	close(s.stop)
 	for b := range s.out { // wait for the reader before the file is closed
 		<-b.done
-	}
-	if s.json {
-		return 0, err
 	}
 	return s.at, err
 }
@@ -55,13 +54,12 @@ type scan[T any] struct {
 	r       io.Reader
 	at, end int64 // in the file
 	n       int   // records so far
-	json    bool
 	out     chan *batch[T]
 	spare   chan *batch[T] // replayed batches, for reuse
 	stop    chan struct{}
 }
 
-// batch is a segment of the file, or JSON records of about the same size.
+// batch is a segment of the file.
 type batch[T any] struct {
 	n       int     // records before it
 	start   int64   // in the file
@@ -93,10 +91,10 @@ func (s *scan[T]) run() {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			break
 		}
-		if err == nil && s.n == 0 && !h.first && !s.json {
+		if err == nil && s.n == 0 && !h.first {
 			err = ErrDamaged
 		}
-		if err == nil && len(b.ends) > 0 && (h.first || s.json && s.at-b.start >= segment) {
+		if err == nil && len(b.ends) > 0 && h.first {
 			if !s.send(b) {
 				return
 			}
@@ -118,7 +116,7 @@ func (s *scan[T]) run() {
 
 // send passes a batch to replay, and reports false if replay has stopped.
 func (s *scan[T]) send(b *batch[T]) bool {
-	go b.decode(s.json)
+	go b.decode()
 	select {
 	case s.out <- b:
 		return true
@@ -128,7 +126,7 @@ func (s *scan[T]) send(b *batch[T]) bool {
 	}
 }
 
-func (b *batch[T]) decode(isJSON bool) {
+func (b *batch[T]) decode() {
 	defer close(b.done)
 	var r bytes.Reader
 	d := gob.NewDecoder(&r)
@@ -136,15 +134,8 @@ func (b *batch[T]) decode(isJSON bool) {
 	rest, at := b.content, b.start
 	for i, end := range b.ends {
 		length := end - at - headerSize
-		record := rest[:length]
-		var err error
-		if isJSON {
-			err = json.Unmarshal(record, &b.values[i])
-		} else {
-			r.Reset(record)
-			err = d.Decode(&b.values[i])
-		}
-		if err != nil {
+		r.Reset(rest[:length])
+		if err := d.Decode(&b.values[i]); err != nil {
 			b.values, b.err = b.values[:i], withPosition(b.n+i, at, fmt.Errorf("%w: %w", ErrDamaged, err))
 			return
 		}

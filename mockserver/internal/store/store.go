@@ -39,13 +39,13 @@ type Commit struct {
 
 	// Fired is the timer that caused the transition, if one did. A timer that had
 	// no effect is committed too, so that a replay does not fire it again.
-	Fired *clock.Timer `json:",omitempty"`
+	Fired *clock.Timer
 	// Integration is the account's v1 integration afterwards, to whose URLs webhooks
 	// are sent; nil if it has none.
-	Integration *engine.Integration `json:"-"`
+	Integration *engine.Integration
 	// Cause is the cause of the change. Its Text is "" for the resources of a snapshot,
-	// whose history is stored apart, and in the files of earlier releases.
-	Cause Cause `json:",omitzero"`
+	// whose history is stored apart.
+	Cause Cause
 }
 
 // Config configures a Store. Clock and IDs are required.
