@@ -103,8 +103,9 @@ func TestASchemaOfAnotherReleaseIsNotReady(t *testing.T) {
 		"the account":           {`DELETE FROM gateway_operations_accounts`, "no account shop"},
 		"another environment":   {`UPDATE gateway_operations_accounts SET fingerprint = 'other'`, "fingerprint"},
 		"the table of events":   {`ALTER TABLE gateway_webhook_events RENAME TO former`, "gateway_webhook_events"},
-		"an older release":      {`UPDATE gateway_webhook_events SET position = 0 WHERE key = '' AND account = ''`, "version 0"},
-		"a later release":       {`UPDATE gateway_webhook_events SET position = 999 WHERE key = '' AND account = ''`, ""},
+		"an older release":      {`DELETE FROM gateway_schema WHERE part = 'events'`, "0003_events"},
+		"a later release":       {`INSERT INTO gateway_schema VALUES ('events', 999, 1, 0)`, ""},
+		"a later one alone":     {`INSERT INTO gateway_schema VALUES ('events', 999, 999, 0)`, "install a later release"},
 		"a later release adds":  {`ALTER TABLE gateway_payouts ADD COLUMN later text`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
