@@ -2,7 +2,6 @@ package database_test
 
 import (
 	"database/sql"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,7 +149,7 @@ func applyMigrate(t *testing.T, db *sql.DB, dialect, dir string) {
 	require.NoError(t, err)
 	require.NoError(t, m.Up())
 	err = m.Up()
-	assert.True(t, errors.Is(err, migrate.ErrNoChange), err)
+	require.ErrorIs(t, err, migrate.ErrNoChange)
 	version, dirty, err := m.Version()
 	require.NoError(t, err)
 	assert.EqualValues(t, len(allParts), version)

@@ -3,7 +3,6 @@ package database_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -90,7 +89,7 @@ func TestProcessesThatOpenAtOnce(t *testing.T) {
 		wg.Wait()
 		close(failed)
 		for err := range failed {
-			assert.NoError(t, err)
+			require.NoError(t, err)
 		}
 		assert.Equal(t, want, k.catalog(t, db))
 		assert.Equal(t, []string{"7"}, column(t, db, `SELECT COUNT(*) FROM gateway_schema`))
@@ -284,7 +283,7 @@ func TestALocationThatIsWrong(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		err = k.on(db, database.Location{}).Migrate(ended, allParts...)
-		assert.True(t, errors.Is(err, context.Canceled), err)
+		require.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, k.catalog(t, db), "nothing was created")
 	})
 }
