@@ -21,17 +21,18 @@ INSERT INTO {s}gateway_schema (part, version, oldest, applied_at)
 	require.NoError(t, err)
 	assert.True(t, m.Concurrent)
 
+	const other = "another name or last statement"
 	for what, c := range map[string]struct{ name, text, want string }{
-		"another version":      {"0013_merchant.sql", good, "says that it is version 12 of merchant"},
-		"another part":         {"0012_events.sql", good, "says that it is version 12 of merchant"},
-		"another name":         {"12_merchant.sql", good, "another name or last statement"},
-		"no row":               {"0012_merchant.sql", "SELECT 1;\n", "another name or last statement"},
-		"something after":      {"0012_merchant.sql", good + "SELECT 1;\n", "another name or last statement"},
-		"without the schema":   {"0012_merchant.sql", strings.ReplaceAll(good, "{s}", ""), "another name or last statement"},
-		"an unknown part":      {"0012_goods.sql", strings.ReplaceAll(good, "merchant", "goods"), "unknown part"},
-		"an oldest beyond":     {"0012_merchant.sql", strings.ReplaceAll(good, "4,", "13,"), "wrong oldest version"},
-		"an oldest version 0":  {"0012_merchant.sql", strings.ReplaceAll(good, "4,", "0,"), "wrong oldest version"},
-		"a constant timestamp": {"0012_merchant.sql", strings.ReplaceAll(good, "{now}", "1"), "another name or last statement"},
+		"another version":     {"0013_merchant.sql", good, "says that it is version 12 of merchant"},
+		"another part":        {"0012_events.sql", good, "says that it is version 12 of merchant"},
+		"another name":        {"12_merchant.sql", good, other},
+		"no row":              {"0012_merchant.sql", "SELECT 1;\n", other},
+		"something after":     {"0012_merchant.sql", good + "SELECT 1;\n", other},
+		"without the schema":  {"0012_merchant.sql", strings.ReplaceAll(good, "{s}", ""), other},
+		"an unknown part":     {"0012_goods.sql", strings.ReplaceAll(good, "merchant", "goods"), "unknown part"},
+		"an oldest beyond":    {"0012_merchant.sql", strings.ReplaceAll(good, "4,", "13,"), "wrong oldest version"},
+		"an oldest version 0": {"0012_merchant.sql", strings.ReplaceAll(good, "4,", "0,"), "wrong oldest version"},
+		"a constant time":     {"0012_merchant.sql", strings.ReplaceAll(good, "{now}", "1"), other},
 	} {
 		_, err := parse(c.name, c.text)
 		require.ErrorContains(t, err, c.want, what)

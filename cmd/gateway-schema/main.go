@@ -187,7 +187,7 @@ func (o options) files() ([]file, error) {
 func write(dir string, files []file, out io.Writer) error {
 	var missing []file
 	for _, f := range files {
-		switch there, err := os.ReadFile(filepath.Join(dir, f.name)); {
+		switch there, err := os.ReadFile(filepath.Join(dir, f.name)); { //nolint:gosec // the user's folder
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, f)
 		case err != nil:

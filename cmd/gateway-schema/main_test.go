@@ -84,7 +84,7 @@ func TestTheNamesOfTheFiles(t *testing.T) {
 		code, out, errs := command(append([]string{"-dialect", "postgres", "-dir", dir}, strings.Fields(args)...)...)
 		require.Equal(t, done, code, errs)
 		assert.Equal(t, strings.Fields(want), names(t, dir), args)
-		for _, name := range strings.Fields(want) {
+		for name := range strings.FieldsSeq(want) {
 			assert.Contains(t, out, filepath.Join(dir, name)+"\n")
 		}
 	}

@@ -2,7 +2,6 @@ package database_test
 
 import (
 	"database/sql"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +25,8 @@ import (
 func TestPrintedFilesCreateTheSame(t *testing.T) {
 	t.Parallel()
 	command := filepath.Join(t.TempDir(), "gateway-schema")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", command, "github.com/gateway-go/gateway/cmd/gateway-schema").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", command,
+		"github.com/gateway-go/gateway/cmd/gateway-schema").CombinedOutput()
 	require.NoError(t, err, string(out))
 	each(t, func(t *testing.T, k kind) {
 		t.Helper()
@@ -82,7 +82,8 @@ func simple(t *testing.T, db *sql.DB, dialect string) *sql.DB {
 	if dialect == "sqlite" {
 		return db
 	}
-	return server(t, "DATABASE_URL", "default_query_exec_mode=simple_protocol", "search_path="+column(t, db, `SELECT current_schema()`)[0])
+	schema := column(t, db, `SELECT current_schema()`)[0]
+	return server(t, "DATABASE_URL", "default_query_exec_mode=simple_protocol", "search_path="+schema)
 }
 
 // applyPlain runs the files as psql -f does. A second time changes nothing.
@@ -148,7 +149,7 @@ func applyMigrate(t *testing.T, db *sql.DB, dialect, dir string) {
 	require.NoError(t, err)
 	require.NoError(t, m.Up())
 	err = m.Up()
-	assert.True(t, errors.Is(err, migrate.ErrNoChange), err)
+	require.ErrorIs(t, err, migrate.ErrNoChange)
 	version, dirty, err := m.Version()
 	require.NoError(t, err)
 	assert.EqualValues(t, len(allParts), version)

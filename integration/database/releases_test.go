@@ -3,7 +3,6 @@ package database_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,10 +17,13 @@ import (
 
 // step is a migration of a later release, which only tests have. "{s}" is the schema.
 func step(version, oldest int, body string) database.Migration {
+	row := fmt.Sprintf(`
+INSERT INTO {s}gateway_schema (part, version, oldest, applied_at)
+	VALUES ('operations', %d, %d, 1);
+`, version, oldest)
 	return database.Migration{
 		Version: version, Part: database.PartOperations, Oldest: oldest, Concurrent: strings.Contains(body, "CONCURRENTLY"),
-		SQL: body + fmt.Sprintf("\nINSERT INTO {s}gateway_schema (part, version, oldest, applied_at)\n\tVALUES ('operations', %d, %d, 1);\n",
-			version, oldest),
+		SQL: body + row,
 	}
 }
 
@@ -87,7 +89,7 @@ func TestProcessesThatOpenAtOnce(t *testing.T) {
 		wg.Wait()
 		close(failed)
 		for err := range failed {
-			assert.NoError(t, err)
+			require.NoError(t, err)
 		}
 		assert.Equal(t, want, k.catalog(t, db))
 		assert.Equal(t, []string{"7"}, column(t, db, `SELECT COUNT(*) FROM gateway_schema`))
@@ -102,7 +104,8 @@ func TestTwoReleasesSideBySide(t *testing.T) {
 		t.Helper()
 		db := k.open(t)
 		insert := func() {
-			run(t, db, `INSERT INTO gateway_operations (account, kind, key, state, params, progress, claims, due_at, created_at, updated_at)
+			run(t, db, `INSERT INTO gateway_operations
+				(account, kind, key, state, params, progress, claims, due_at, created_at, updated_at)
 				VALUES ('shop', 'refund', '`+unique("key")+`', 'waiting', '{}', '{}', 0, 0, 0, 0)`)
 		}
 		require.NoError(t, k.on(db, database.Location{}).Migrate(t.Context(), allParts...))
@@ -129,7 +132,8 @@ func TestAReleaseThatIsTooOld(t *testing.T) {
 		t.Helper()
 		db := k.open(t)
 		drop := step(1001, 1001, "ALTER TABLE {s}gateway_operations ADD COLUMN instead bigint;")
-		require.NoError(t, k.on(db, database.Location{}).Migrate(release(t.Context(), drop), database.PartAccounts, database.PartOperations))
+		ctx := release(t.Context(), drop)
+		require.NoError(t, k.on(db, database.Location{}).Migrate(ctx, database.PartAccounts, database.PartOperations))
 		before := k.catalog(t, db)
 		for _, mode := range []database.Mode{database.Create, database.Expect} {
 			err := k.on(db, database.Location{Schema: mode}).Migrate(t.Context(), allParts...)
@@ -156,7 +160,8 @@ func TestAMigrationThatFails(t *testing.T) {
 
 		require.NoError(t, k.on(db, database.Location{}).Migrate(t.Context(), allParts...))
 		before := k.catalog(t, db)
-		require.ErrorContains(t, k.on(db, database.Location{}).Migrate(ctx, allParts...), "the migration 1002_operations failed")
+		err = k.on(db, database.Location{}).Migrate(ctx, allParts...)
+		require.ErrorContains(t, err, "the migration 1002_operations failed")
 		assert.Equal(t, before, k.catalog(t, db))
 
 		ctx = release(t.Context(), step(1001, 2, "CREATE TABLE {s}gateway_extra (id bigint);"), step(1002, 2, column))
@@ -171,7 +176,8 @@ func TestAConcurrentMigrationThatFails(t *testing.T) {
 	db := func() *sql.DB { server(t, "DATABASE_URL"); return k.open(t) }()
 	require.NoError(t, k.on(db, database.Location{}).Migrate(t.Context(), allParts...))
 	for range 2 {
-		run(t, db, `INSERT INTO gateway_orders (subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
+		run(t, db, `INSERT INTO gateway_orders
+			(subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
 			VALUES ($1, 'BRL', 0, 0, 0, 0, 0, 0, '')`, unique("order"))
 	}
 	ctx := release(t.Context(), step(1001, 2, "DROP INDEX CONCURRENTLY IF EXISTS {s}gateway_extra_index;\n"+
@@ -180,10 +186,11 @@ func TestAConcurrentMigrationThatFails(t *testing.T) {
 		err := k.on(db, database.Location{}).Migrate(ctx, allParts...)
 		require.ErrorContains(t, err, "the migration 1001_operations failed")
 	}
-	assert.Equal(t, []string{"false"}, column(t, db, `SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('gateway_extra_index')`))
+	const valid = `SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('gateway_extra_index')`
+	assert.Equal(t, []string{"false"}, column(t, db, valid))
 	run(t, db, `UPDATE gateway_orders SET currency = subject`)
 	require.NoError(t, k.on(db, database.Location{}).Migrate(ctx, allParts...))
-	assert.Equal(t, []string{"true"}, column(t, db, `SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('gateway_extra_index')`))
+	assert.Equal(t, []string{"true"}, column(t, db, valid))
 }
 
 // What was created by hand or only in part is reported with the repair, and nothing is lost.
@@ -201,7 +208,7 @@ func TestTablesThatAreThereInPart(t *testing.T) {
 	for name, c := range map[string]test{
 		"tables without their row": {
 			damage: `DELETE FROM gateway_schema WHERE part = 'events'`,
-			want:   []string{"is there", "no row for the migration 0003_events", "the last statement of its file", "gateway-schema -dialect "},
+			want:   []string{"is there", "no row for the migration 0003_events", "the last statement of its file", "-dialect "},
 			repair: `INSERT INTO gateway_schema (part, version, oldest, applied_at) VALUES ('events', 3, 3, 0)`,
 		},
 		"a row without its table": {
@@ -232,7 +239,8 @@ func TestTablesThatAreThereInPart(t *testing.T) {
 				for _, part := range c.want {
 					require.ErrorContains(t, err, part)
 				}
-				require.ErrorIs(t, k.on(db, database.Location{Schema: database.Expect}).Migrate(ctx, allParts...), database.ErrSchema)
+				expected := k.on(db, database.Location{Schema: database.Expect})
+				require.ErrorIs(t, expected.Migrate(ctx, allParts...), database.ErrSchema)
 				assert.Equal(t, before, k.catalog(t, db), "nothing was changed")
 				run(t, db, c.repair)
 				require.NoError(t, k.on(db, database.Location{}).Migrate(ctx, allParts...))
@@ -275,7 +283,7 @@ func TestALocationThatIsWrong(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		err = k.on(db, database.Location{}).Migrate(ended, allParts...)
-		assert.True(t, errors.Is(err, context.Canceled), err)
+		require.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, k.catalog(t, db), "nothing was created")
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -75,7 +74,7 @@ func TestARoleThatMayNotCreateTables(t *testing.T) {
 		}
 	}
 	require.NoError(t, postgres.on(shop, database.Location{}).Migrate(t.Context(), allParts...))
-	key, err := register(t, postgres.on(shop, database.Location{}), "shop", "abc") // rows are inserted, also with generated numbers
+	key, err := register(t, postgres.on(shop, database.Location{}), "shop", "abc")
 	require.NoError(t, err)
 	assert.NotEmpty(t, key)
 
@@ -178,7 +177,8 @@ func TestTenantsNeverMeet(t *testing.T) {
 	}
 	require.NoError(t, postgres.on(absent, database.Location{InSchema: a}).Migrate(t.Context(), allParts...))
 	none := server(t, "DATABASE_URL", "search_path=")
-	require.ErrorContains(t, postgres.on(none, database.Location{}).Migrate(t.Context(), allParts...), "no schema is named")
+	err := postgres.on(none, database.Location{}).Migrate(t.Context(), allParts...)
+	require.ErrorContains(t, err, "no schema is named")
 }
 
 // "$user" is the role's schema, if it has one.
@@ -211,13 +211,15 @@ func TestTheSchemaOfTheRole(t *testing.T) {
 func TestNamesThatNeedQuotes(t *testing.T) {
 	t.Parallel()
 	admin := server(t, "DATABASE_URL")
-	for _, name := range []string{unique("It's \"my\" Shop"), unique("Shop"), unique("ÄRGER; -- "), unique(strings.Repeat("long", 12))} {
+	for _, prefix := range []string{`It's "my" Shop`, "Shop", "ÄRGER; -- ", strings.Repeat("long", 12)} {
+		name := unique(prefix)
 		run(t, admin, "CREATE SCHEMA "+database.Quote(name))
 		db := postgres.on(admin, database.Location{InSchema: name})
-		err := postgres.on(admin, database.Location{InSchema: name, Schema: database.Expect}).Migrate(t.Context(), allParts...)
+		expected := postgres.on(admin, database.Location{InSchema: name, Schema: database.Expect})
+		err := expected.Migrate(t.Context(), allParts...)
 		require.ErrorContains(t, err, "-schema '"+strings.ReplaceAll(name, "'", `'\''`)+"'")
 		require.NoError(t, db.Migrate(t.Context(), allParts...), name)
-		require.NoError(t, postgres.on(admin, database.Location{InSchema: name, Schema: database.Expect}).Migrate(t.Context(), allParts...))
+		require.NoError(t, expected.Migrate(t.Context(), allParts...))
 		_, err = register(t, db, "shop", "abc")
 		require.NoError(t, err)
 		assert.Equal(t, []string{"shop"}, column(t, admin, `SELECT name FROM `+database.Quote(name)+`.gateway_accounts`))
@@ -273,7 +275,8 @@ func TestAPoolerInTransactionMode(t *testing.T) {
 	err := postgres.on(server(t, "PGBOUNCER_URL"), where).Migrate(t.Context(), allParts...)
 	require.ErrorIs(t, err, dbms.ErrPooler)
 	require.ErrorContains(t, err, "default_query_exec_mode=exec")
-	assert.Empty(t, column(t, admin, `SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespace`, schema), "nothing was created")
+	created := column(t, admin, `SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespace`, schema)
+	assert.Empty(t, created)
 	db := postgres.on(server(t, "PGBOUNCER_URL", "default_query_exec_mode=exec"), where)
 	require.NoError(t, db.Migrate(release(t.Context(), later(postgres)...), allParts...), "also what is concurrent")
 	_, err = register(t, db, "shop", "abc")
@@ -290,7 +293,7 @@ func TestALentPoolKeepsNoIdleConnections(t *testing.T) {
 		pool, err := pgxpool.New(t.Context(), os.Getenv("DATABASE_URL")+"&pool_max_conns=8")
 		require.NoError(t, err)
 		t.Cleanup(pool.Close)
-		db := stdlib.OpenDBFromPool(pool)
+		db := lend(pool)
 		t.Cleanup(func() { _ = db.Close() }) // before the pool
 		if idle > 0 {
 			db.SetMaxIdleConns(idle)

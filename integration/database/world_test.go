@@ -56,7 +56,8 @@ func openSQLite(t *testing.T) *sql.DB {
 }
 
 func sqliteName(file string) string {
-	return "file:" + file + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+	return "file:" + file + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)" +
+		"&_pragma=synchronous(FULL)"
 }
 
 // openPostgres opens a schema of its own, as a merchant does: that of the search path.

@@ -29,8 +29,8 @@ func (db *DB) Register(ctx context.Context, s Session, account gateway.Account) 
 	}
 	switch {
 	case dbms.State(err) == readOnly:
-		return "", fmt.Errorf("%w: the account %s can't be registered, since the database is read-only: open it on the primary "+
-			"server, with default_transaction_read_only off: %w", database.ErrSchema, account.Name, err)
+		return "", fmt.Errorf("%w: the account %s can't be registered, since the database is read-only: open it on the "+
+			"primary server, with default_transaction_read_only off: %w", database.ErrSchema, account.Name, err)
 	case err != nil:
 		return "", err
 	}
@@ -46,8 +46,8 @@ func (db *DB) Known(ctx context.Context, s Session, account gateway.Account) (di
 		[]any{account.Name}, Into(&fingerprint, &digestKey))
 	if err == nil && found && fingerprint != account.Fingerprint && fingerprint != "" && account.Fingerprint != "" {
 		err = fmt.Errorf("%w: what the database has of the account %s was stored with the fingerprint %s, and that of the "+
-			"client is %s: give each account and environment its own name; if only the address of this account has changed, run "+
-			"UPDATE %s SET fingerprint = %s WHERE name = %s", gateway.ErrAccountConflict, account.Name, fingerprint,
+			"client is %s: give each account and environment its own name; if only the address of this account has changed, "+
+			"run UPDATE %s SET fingerprint = %s WHERE name = %s", gateway.ErrAccountConflict, account.Name, fingerprint,
 			account.Fingerprint, db.Qualified("gateway_accounts"), literal(account.Fingerprint), literal(account.Name))
 	}
 	return digestKey, found && (fingerprint != "" || account.Fingerprint == ""), err
