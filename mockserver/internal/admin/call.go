@@ -15,6 +15,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/core"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -110,6 +111,8 @@ func problemOf(r *http.Request, err error) respond.Problem {
 		return respond.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", mistakes.Error())
 	case errors.Is(err, core.ErrSeedRace):
 		return respond.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
+	case errors.Is(err, core.ErrSeedMemory):
+		return respond.NewProblem(r, http.StatusInsufficientStorage, engine.CodeMemoryLimit, err.Error())
 	case errors.Is(err, core.ErrSnapshot):
 		return respond.NewProblem(r, http.StatusBadRequest, "SNAPSHOT_REJECTED", strings.TrimPrefix(err.Error(), "mockserver: "))
 	case errors.Is(err, deliver.ErrUnknownDelivery), errors.Is(err, deliver.ErrUnknownEndpoint):

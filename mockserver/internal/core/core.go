@@ -44,9 +44,9 @@ type Core struct {
 	data       data
 	down       atomic.Bool
 
-	seeding sync.Mutex        // held while a seed file is applied
-	mu      sync.Mutex        // of what follows
-	seeded  map[string]string // ids of the entries of seed files, by their names
+	seeding sync.Mutex                   // held while a seed file is applied
+	mu      sync.Mutex                   // of what follows
+	seeded  map[string]map[string]string // ids of the entries of seed files, by the account that applied them and their names
 }
 
 // defaultMemory is the memory limit if none is given, in bytes.
@@ -142,7 +142,7 @@ func (c *Core) Close() error {
 
 func (c *Core) now() time.Time { return c.Clock.Now() }
 
-// patience is how long a snapshot, a restore or a seed file waits for receivers,
+// patience is how long a snapshot or a restore waits for receivers,
 // in wall time. Attempts that take longer are made again, since they are pending
 // in the snapshot.
 const patience = 5 * time.Second

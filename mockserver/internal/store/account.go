@@ -52,10 +52,11 @@ type core struct {
 	store *Store
 	key   string
 
-	mu   sync.RWMutex
-	data Data
-	ids  *ids.Source
-	due  bool // a commit has set a timer that is already due
+	mu      sync.RWMutex
+	data    Data
+	ids     *ids.Source
+	due     bool   // a commit has set a timer that is already due
+	commits uint64 // how often the content has changed, so that a copy is known to be outdated
 }
 
 // Data is the content of an account. It may be used only within [Account.View]
@@ -191,6 +192,9 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	send, refusal := a.persist(Commit{Change: c, Fired: fired, Integration: integration, Cause: cause})
 	if refusal != nil {
 		return refusal
+	}
+	if !c.Empty() {
+		a.commits++
 	}
 	changes := a.statusChanges(c)
 	grown = a.data.record(c, cause, a.store.cfg.Requests())
