@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/core"
@@ -68,6 +69,8 @@ func (c *call) decode(v any) error {
 		return invalid("the body's member %s has the wrong type", truncate.Ellipsis(string(wrong.JSONPointer), maxShown))
 	case errors.As(err, &wrong):
 		return invalid("the body must be a JSON object")
+	case jsonread.Marked(c.body):
+		return invalid("the body begins with a byte order mark (the bytes EF BB BF), which JSON doesn't allow: send it without")
 	case errors.As(err, &broken):
 		return invalid("the body is not JSON: %s", truncate.Ellipsis(broken.Error(), maxShown))
 	default:

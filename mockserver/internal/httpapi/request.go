@@ -169,6 +169,9 @@ func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 		if kind := jsontext.Value(body).Kind(); rq.api.cfg.Dialect.Live(spec.BodyNotObject) && kind != '{' && jsontext.Value(body).IsValid() {
 			return notAnObject(kind, wrong)
 		}
+		if jsonread.Marked(body) { // or the message would point at a byte that no editor shows
+			return malformed("The body begins with a byte order mark (the bytes EF BB BF), which JSON doesn't allow: send it without.")
+		}
 		return malformed("The body is not a valid JSON object: " + err.Error() + ".")
 	}
 	defer doc.Release()
