@@ -57,7 +57,7 @@ const defaultMemory = 2 << 30
 func New(cfg Config) (*Core, error) {
 	c := &Core{Config: cfg, requestIDs: cfg.ids(""), Memory: memlimit.New(cmp.Or(cfg.MemoryLimit, defaultMemory))}
 	c.Events = events.New(c.now, cfg.Key())
-	c.Faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64()), Events: c.Events, Known: c.matchesAny} //nolint:gosec // chooses which request fails
+	c.Faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64()), Events: c.Events, Known: c.matchesAny, Now: c.now} //nolint:gosec // chooses which request fails
 	c.Journal = journal.New(journal.Config{
 		Now: c.now, Operation: c.Operation, Account: c.Account, Memory: c.Memory, Events: c.Events,
 	})

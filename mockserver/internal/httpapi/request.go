@@ -45,6 +45,16 @@ func read[R any](rq *request, t *store.Table[R]) *R {
 	return t.Get(rq.param)
 }
 
+// view reads the account, as it was some time ago if a fault requests that.
+func (rq *request) view(do func(*store.Data)) {
+	rq.account.View(func(d *store.Data) {
+		if behind := faults.Behind(rq.r.Context()); behind > 0 {
+			d = d.AsOf(rq.api.cfg.Now().Add(-behind))
+		}
+		do(d)
+	})
+}
+
 // maxBody is the maximum size of a body in bytes.
 const maxBody = 1 << 20
 

@@ -80,6 +80,16 @@ type Data struct {
 	history     history
 }
 
+// AsOf returns the resources as they were at a time; see [Table.AsOf]. The balance and
+// the v1 integration are the current ones.
+func (d *Data) AsOf(at time.Time) *Data {
+	then := *d
+	then.Transactions, then.Customers = d.Transactions.AsOf(at), d.Customers.AsOf(at)
+	then.Transfers, then.Subscriptions = d.Transfers.AsOf(at), d.Subscriptions.AsOf(at)
+	then.Links, then.Sessions = d.Links.AsOf(at), d.Sessions.AsOf(at)
+	return &then
+}
+
 // Spent reports whether a single-use token is used up.
 func (d *Data) Spent(token string) bool {
 	_, ok := d.spent[token]
