@@ -46,7 +46,7 @@ func guideFaults() map[string]mockserver.Fault {
 		"ExtraField()":                                     mockserver.ExtraField(),
 		"StaleRead()":                                      mockserver.StaleRead(),
 		"Lag(2 * time.Minute)":                             mockserver.Lag(2 * time.Minute),
-		`Shape("fee-text")`:                                mockserver.Shape("fee-text"),
+		`Shape("masked")`:                                  mockserver.Shape("masked"),
 	}
 }
 
