@@ -357,3 +357,63 @@ func jsonTexts(list [][]byte) (texts []string) {
 	}
 	return texts
 }
+
+// A key that expires in mid-run: every call gets 401 and webhooks go on, until the key is
+// restored or the account has a new one.
+func TestAKeyIsRevokedInMidRun(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t)
+	const key = "sk_test_shop"
+	account := gw.Account(key)
+	var kinds []string
+	require.NoError(t, gw.Account(key).Webhooks.SendTo("/hook", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		kinds = append(kinds, string(text))
+	})))
+	tx, err := account.Client().Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	require.NoError(t, gw.Wait(t.Context()))
+	before := len(kinds)
+	p := plane{t: t, gw: gw, key: key}
+	get := func(key string) error {
+		_, err := gw.Account(key).Client().Transactions.Get(t.Context(), tx.ID)
+		return err
+	}
+	call := func(key string) error { // gw.Account finds the account of a new key
+		client, err := gateway.New(mockserver.BaseURL, gateway.BearerToken(key), gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}))
+		require.NoError(t, err)
+		_, err = client.Transactions.Get(t.Context(), tx.ID)
+		return err
+	}
+
+	assert.Equal(t, object{"revoked": true}, do[object](p, http.MethodPost, "/key/revoke", ""))
+	require.ErrorIs(t, get(key), gateway.ErrUnauthorized)
+	status, v := raw(t, gw, http.MethodPost, "/v2/transactions", "{}", "Apikey", key)
+	assert.Equal(t, http.StatusUnauthorized, status)
+	assert.Contains(t, v["detail"], "revoked")
+	_, err = gw.Client().Transactions.List(t.Context(), gateway.TransactionListParams{})
+	require.NoError(t, err, "another account's key")
+	paid := do[object](p, http.MethodPost, "/transactions/"+tx.ID+"/pay", "")
+	assert.Equal(t, "paid", paid["status"], "the payer doesn't need the key")
+	require.NoError(t, gw.Wait(t.Context()))
+	assert.Len(t, kinds, before+1, "webhooks go on")
+
+	for _, wrong := range []string{"", "sk_live_x", gw.Key(), key} {
+		status, _ := p.call(http.MethodPost, "/key/replace", `{"key":"`+wrong+`"}`)
+		assert.Equal(t, http.StatusBadRequest, status, wrong)
+	}
+	do[object](p, http.MethodPost, "/key/replace", `{"key":"sk_test_new"}`)
+	require.NoError(t, call("sk_test_new"), "the new key is one of the same account")
+	require.ErrorIs(t, call(key), gateway.ErrUnauthorized)
+	require.Error(t, account.ReplaceKey("sk_test_new"), "it is in use")
+	found := gw.Account("sk_test_new").Requests.All()
+	assert.NotEmpty(t, found, "the journal has them with the account")
+
+	account.RestoreKey()
+	require.NoError(t, call(key))
+	account.RevokeKey()
+	require.ErrorIs(t, call("sk_test_new"), gateway.ErrUnauthorized, "all keys of the account")
+	do[object](p, http.MethodPost, "/reset", "")
+	require.ErrorIs(t, call(key), gateway.ErrNotFound, "a reset restores it")
+}

@@ -119,6 +119,7 @@ func TestAControlOfOneAccountLeavesTheOthersAlone(t *testing.T) {
 // isolationBodies has the bodies of calls that need one.
 var isolationBodies = map[string]string{ //nolint:gochecknoglobals // never changes
 	"/seed":                         `{"customers":[{"as":"ana","name":"Ana","email":"ana@shop.test"}]}`,
+	"/key/replace":                  `{"key":"sk_test_mine_2"}`,
 	"/endpoints":                    `{"url":"http://127.0.0.1:1/"}`,
 	"/endpoints/{id}/rotate":        `{"secret":"whsec_test_12345"}`,
 	"/faults":                       `{"fault":"status=503","on":"customers.list"}`,

@@ -21,6 +21,7 @@ type faultsData struct {
 	Presets []action
 	Add     action
 	Clear   []action
+	Keys    []action
 	Kinds   []string
 }
 
@@ -63,6 +64,13 @@ func (rq *request) faultsPage() (*view, error) {
 		Clear: []action{
 			{Call: "DELETE " + admin.Prefix + "/faults", Label: "Remove request faults", Danger: true},
 			{Call: "DELETE " + admin.Prefix + "/deliveries/faults", Label: "Remove webhook faults", Danger: true},
+		},
+		Keys: []action{
+			{Call: "POST " + admin.Prefix + "/key/revoke", Label: "Revoke the API key", Hint: "Every call gets 401; webhooks go on.", Danger: true},
+			{Call: "POST " + admin.Prefix + "/key/restore", Label: "Restore the API key"},
+			{Call: "POST " + admin.Prefix + "/key/replace", Label: "Add a key", Fields: []field{
+				{Name: asText + "key", Label: "New key of the same account", Type: "text", Required: true, Placeholder: "sk_test_new"},
+			}},
 		},
 		Kinds: faults.Names(),
 	}

@@ -39,6 +39,7 @@ type Core struct {
 	Sender  *deliver.Sender
 	Store   *store.Store
 	API     *httpapi.API // the interface
+	Keys    httpapi.Keys // those that were revoked or replaced
 
 	requestIDs *ids.Source
 	data       data
@@ -73,7 +74,7 @@ func New(cfg Config) (*Core, error) {
 		Memory: c.Memory, Events: c.Events, Requests: c.Journal.Total,
 	})
 	c.Store.Account(cfg.Key()) // reserves the default account's memory, even if other keys are used first
-	c.API = c.Interface(cfg.Dialect, c.requestIDs)
+	c.API = c.serve(cfg.Dialect, c.requestIDs, &c.Keys)
 	if err := c.begin(); err != nil {
 		c.Stop()
 		return nil, errors.Join(err, c.Close())
@@ -93,10 +94,15 @@ func (c *Core) senderConfig() deliver.Config {
 	return cfg
 }
 
-// Interface returns the interface in a dialect, with a source for its request ids.
+// Interface returns the interface in a dialect, with a source for its request ids, for
+// the gateway's own pages: it accepts revoked keys.
 func (c *Core) Interface(dialect spec.Dialect, requestIDs *ids.Source) *httpapi.API {
+	return c.serve(dialect, requestIDs, nil)
+}
+
+func (c *Core) serve(dialect spec.Dialect, requestIDs *ids.Source, keys *httpapi.Keys) *httpapi.API {
 	return httpapi.New(httpapi.Config{
-		Store: c.Store, Now: c.now, IDs: requestIDs, Dialect: dialect, Lenient: c.Lenient, Production: c.Production,
+		Store: c.Store, Now: c.now, IDs: requestIDs, Dialect: dialect, Lenient: c.Lenient, Production: c.Production, Keys: keys,
 		BasicTokenX: c.BasicTokenX, PublicURL: c.PublicURL, Hosts: c.AllowHosts, Events: c.Events,
 	})
 }
