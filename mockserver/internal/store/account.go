@@ -161,6 +161,9 @@ const waitingKey = "sk_test_waiting"
 // noPixAutomaticKey begins the keys of accounts that may not use Pix Automatico.
 const noPixAutomaticKey = "sk_test_no_pix_automatic"
 
+// breBKey begins the keys of accounts whose Colombian vouchers are paid by Bre-B.
+const breBKey = "sk_test_bre_b"
+
 func (a *Account) env() engine.Env {
 	cfg := &a.store.cfg
 	return engine.Env{
@@ -170,6 +173,7 @@ func (a *Account) env() engine.Env {
 		IDs:            a.ids,
 		Waiting:        strings.HasPrefix(a.key, waitingKey),
 		NoPixAutomatic: strings.HasPrefix(a.key, noPixAutomaticKey),
+		BreB:           strings.HasPrefix(a.key, breBKey),
 		AutoPay:        cfg.AutoPay,
 		Fee:            cfg.Fee,
 		Settled:        cfg.Settled,
