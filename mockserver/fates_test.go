@@ -129,6 +129,18 @@ func TestEveryReadLags(t *testing.T) {
 	}
 }
 
+func TestAGatewayStartsWithFaults(t *testing.T) {
+	t.Parallel()
+	gw := mockserver.Run(t, mockserver.WithFaults(mockserver.Lag(time.Minute).For(time.Hour)), mockserver.WithFaults(mockserver.Shape("masked")))
+	client := gw.Account("sk_test_any").Client()
+	tx, err := client.Transactions.Create(t.Context(), order("order-1"))
+	require.NoError(t, err)
+	_, err = client.Transactions.Get(t.Context(), tx.ID)
+	require.ErrorIs(t, err, gateway.ErrNotFound)
+	_, err = mockserver.New(mockserver.WithFaults(mockserver.Shape("made-up")))
+	require.ErrorContains(t, err, "WithFaults: fault shape: the form \"made-up\" is unknown")
+}
+
 // A cursor that was issued before a lag is still one of the list.
 func TestACursorSurvivesALag(t *testing.T) {
 	t.Parallel()

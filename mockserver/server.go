@@ -60,6 +60,9 @@ func New(opts ...Option) (*Server, error) {
 	s.Transactions, s.Transfers, s.Subscriptions = all.Transactions, all.Transfers, all.Subscriptions
 	s.Checkout, s.Legacy = all.Checkout, all.Legacy
 	s.Webhooks, s.Faults, s.Requests = all.Webhooks, all.Faults, all.Requests
+	if err := s.Faults.Add(cfg.faults...); err != nil {
+		return nil, errors.Join(fmt.Errorf("mockserver: WithFaults: %w", err), s.Close())
+	}
 	return s, nil
 }
 
