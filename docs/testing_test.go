@@ -45,6 +45,8 @@ func guideFaults() map[string]mockserver.Fault {
 		"UnknownEnum()":                                    mockserver.UnknownEnum(),
 		"ExtraField()":                                     mockserver.ExtraField(),
 		"StaleRead()":                                      mockserver.StaleRead(),
+		"Lag(2 * time.Minute)":                             mockserver.Lag(2 * time.Minute),
+		`Shape("masked")`:                                  mockserver.Shape("masked"),
 	}
 }
 
@@ -245,4 +247,22 @@ func tableRows(t *testing.T, guide, head string) [][]string {
 	}
 	require.NotEmpty(t, rows, head)
 	return rows
+}
+
+// The table of forms in testing.md has every form, and says of what.
+func TestShapeTable(t *testing.T) {
+	t.Parallel()
+	var responses, webhooks []string
+	for _, row := range tableRows(t, "testing.md", "| form | of | what changes |") {
+		for _, name := range names(row[0]) {
+			if row[1] != "webhooks" {
+				responses = append(responses, name)
+			}
+			if row[1] != "responses" {
+				webhooks = append(webhooks, name)
+			}
+		}
+	}
+	assert.ElementsMatch(t, mockserver.ShapeNames(), responses)
+	assert.ElementsMatch(t, mockserver.WebhookShapeNames(), webhooks)
 }

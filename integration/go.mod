@@ -4,7 +4,6 @@ go 1.26.0
 
 replace (
 	github.com/gateway-go/gateway => ../
-	github.com/gateway-go/gateway/contrib/pgx => ../contrib/pgx
 	github.com/gateway-go/gateway/contrib/river => ../contrib/river
 	github.com/gateway-go/gateway/verify => ../verify
 )
@@ -31,7 +30,6 @@ require (
 require (
 	github.com/boombuler/barcode v1.1.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
-	github.com/gateway-go/gateway/contrib/pgx v0.0.0-00010101000000-000000000000 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/go-querystring v1.2.0 // indirect

@@ -3,6 +3,7 @@ package mockserver
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -60,6 +61,29 @@ func ExtraField() Fault { return kind(faults.ExtraField) }
 // StaleRead returns a resource as it was before its last change, like a lagging
 // replica: 404 if that was its creation.
 func StaleRead() Fault { return kind(faults.StaleRead) }
+
+// Lag shows the state of d ago, on the virtual clock, in reads and lists, like a replica
+// that is behind: what is younger is absent, and 404 if it is read by id. Webhooks don't
+// lag. The gateway remembers the latest 1,024 changes of each kind of resource.
+func Lag(d time.Duration) Fault { return Fault{faults.Fault{Kind: faults.Lag, Behind: d}} }
+
+// Shape executes the request and spells the response in the given forms, which live
+// gateways were seen to use: "fee-text", "amounts-text". [ShapeNames] lists them.
+func Shape(forms ...string) Fault {
+	return Fault{faults.Fault{Kind: faults.Shape, Forms: strings.Join(forms, ",")}}
+}
+
+// ShapeWebhook spells a webhook in the given forms: "kind-in-event", "fee-object".
+// [WebhookShapeNames] lists them.
+func ShapeWebhook(forms ...string) Fault {
+	return Fault{faults.Fault{Kind: faults.ShapeWebhook, Forms: strings.Join(forms, ",")}}
+}
+
+// ShapeNames lists the forms of [Shape].
+func ShapeNames() []string { return faults.FormNames(false) }
+
+// WebhookShapeNames lists the forms of [ShapeWebhook].
+func WebhookShapeNames() []string { return faults.FormNames(true) }
 
 // DropWebhook drops a delivery.
 func DropWebhook() Fault { return kind(faults.DropWebhook) }
@@ -131,10 +155,19 @@ func (f Fault) Applied() Fault {
 }
 
 // On limits a fault to an operation ("transactions.create", "transactions.*",
-// "POST /v2/transactions", "/v2/transactions/{id}") or, for webhooks, to a
-// kind of event ("transaction.paid", "transaction.*"). "" means any.
+// "GET transactions.*", "GET *", "POST /v2/transactions", "/v2/transactions/{id}") or,
+// for webhooks, to a kind of event ("transaction.paid", "transaction.*"). "" means any.
 func (f Fault) On(what string) Fault {
 	f.fault.On = what
+	return f
+}
+
+// For ends a fault after d on the virtual clock. The default is no end.
+func (f Fault) For(d time.Duration) Fault {
+	f.fault.For = d
+	if d <= 0 {
+		f.fault.For = -1 // rejected by Add: 0 would be no end
+	}
 	return f
 }
 

@@ -43,6 +43,7 @@ type Option func(*settings)
 type settings struct {
 	core.Config
 
+	faults  []Fault
 	mistake error // error of an option
 }
 
@@ -138,6 +139,11 @@ func WithProfile(report []byte) Option {
 		}
 		s.Dialect, s.Lenient, s.Fee, s.Settled = set.Dialect, set.Lenient, set.Fee, set.Settled
 	}
+}
+
+// WithFaults adds faults at the start, for every account; see [Faults.Add].
+func WithFaults(list ...Fault) Option {
+	return func(s *settings) { s.faults = append(s.faults, list...) }
 }
 
 // WithProduction makes the server a production environment: its keys begin with

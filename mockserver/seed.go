@@ -22,7 +22,8 @@ func WithSeedFile(path string) Option { return func(s *settings) { s.SeedFile = 
 // It returns the ids of the entries that have a name; the id of a checkout
 // link is its slug. The error names the line, column and member of every
 // mistake: "shop.json:12:5: customers[2].email: must be an e-mail address". If
-// there is an error, nothing is created. No request may be running.
+// there is an error, nothing is created. Accounts that the file does not name are
+// unaffected; requests of those that it names must not run meanwhile.
 func (s *Server) Seed(r io.Reader) (ids map[string]string, err error) {
 	name := ""
 	if named, ok := r.(interface{ Name() string }); ok {
@@ -38,6 +39,6 @@ func (s *Server) Seed(r io.Reader) (ids map[string]string, err error) {
 	return ids, nil
 }
 
-// Seeded returns the ids of the named entries of every seed file that was
-// applied to this server since its start, or nil if there was none.
-func (s *Server) Seeded() map[string]string { return s.core.Seeded() }
+// Seeded returns the ids of the named entries of every seed file that [Server.Seed] or
+// [WithSeedFile] has applied since the start, or nil if there was none.
+func (s *Server) Seeded() map[string]string { return s.core.Seeded(s.Key()) }

@@ -60,6 +60,9 @@ func New(opts ...Option) (*Server, error) {
 	s.Transactions, s.Transfers, s.Subscriptions = all.Transactions, all.Transfers, all.Subscriptions
 	s.Checkout, s.Legacy = all.Checkout, all.Legacy
 	s.Webhooks, s.Faults, s.Requests = all.Webhooks, all.Faults, all.Requests
+	if err := s.Faults.Add(cfg.faults...); err != nil {
+		return nil, errors.Join(fmt.Errorf("mockserver: WithFaults: %w", err), s.Close())
+	}
 	return s, nil
 }
 
@@ -88,6 +91,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // account: resources of other accounts are not found. The controls of "" are
 // those of the server's fields, which act on all accounts.
 func (s *Server) Account(key string) *Account {
+	key = s.core.Keys.Account(key)
 	secret := gateway.NewSecret(key)
 	of := scope{store: s.core.Store, account: secret}
 	return &Account{
@@ -118,6 +122,23 @@ type Account struct {
 
 	server *Server
 	key    gateway.Secret
+}
+
+// RevokeKey revokes the account's keys, as gateways do without notice when a key expires:
+// from now on every call gets 401, while webhooks go on. [Account.RestoreKey] or a
+// [Server.Reset] makes them valid again. Like faults, it is not stored in a data file.
+func (a *Account) RevokeKey() { a.server.core.Keys.Revoke(a.key.Reveal()) }
+
+// RestoreKey makes the revoked keys of the account valid again.
+func (a *Account) RestoreKey() { a.server.core.Keys.Restore(a.key.Reveal()) }
+
+// ReplaceKey gives the account a new key, which no account uses. The keys that it has stay
+// valid, unless they are revoked.
+func (a *Account) ReplaceKey(key string) error {
+	if err := a.server.core.API.ReplaceKey(a.key.Reveal(), key); err != nil {
+		return fmt.Errorf("mockserver: %w", err)
+	}
+	return nil
 }
 
 // Listen serves the gateway on a TCP address such as "127.0.0.1:0", until

@@ -2,10 +2,7 @@ module github.com/gateway-go/gateway/contrib/river
 
 go 1.26.0
 
-replace (
-	github.com/gateway-go/gateway => ../../
-	github.com/gateway-go/gateway/contrib/pgx => ../pgx
-)
+replace github.com/gateway-go/gateway => ../../
 
 require (
 	github.com/gateway-go/gateway v0.0.0-00010101000000-000000000000
@@ -19,7 +16,6 @@ require (
 
 require (
 	github.com/boombuler/barcode v1.1.0 // indirect
-	github.com/gateway-go/gateway/contrib/pgx v0.0.0-00010101000000-000000000000
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/google/go-querystring v1.2.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect

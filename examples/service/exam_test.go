@@ -39,7 +39,7 @@ func TestTheShopPassesTheExam(t *testing.T) {
 	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
 		t.Run(dialect.String(), func(t *testing.T) {
 			t.Parallel()
-			_, address := database(t)
+			_, address := newDatabase(t)
 			examtest.Pass(t, outside.Config{
 				Path: "/webhooks/gateway", Hang: 2 * time.Second, Options: []mockserver.Option{mockserver.WithDialect(dialect)},
 				Env: map[string]string{"DATABASE_URL": address, "LISTEN": "127.0.0.1:{port}", "ADMIN_TOKEN": adminToken},

@@ -61,7 +61,7 @@ func (w *world) run() {
 // opened returns a shop whose jobs don't run.
 func opened(t *testing.T, opts ...mockserver.Option) *world {
 	t.Helper()
-	db, _ := database(t)
+	db, _ := newDatabase(t)
 	gw := mockserver.Run(t, append(opts, mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000))...)
 	cfg := config{webhookSecret: gw.Secret(), adminToken: gateway.NewSecret(adminToken)}
 	s, err := open(t.Context(), db, gw.Client(), cfg, merchant.Config{
@@ -72,8 +72,8 @@ func opened(t *testing.T, opts ...mockserver.Option) *world {
 	return &world{T: t, gw: gw, db: db, shop: s}
 }
 
-// database returns a schema that only this test uses, and its address.
-func database(t *testing.T) (db *sql.DB, address string) {
+// newDatabase returns a schema that only this test uses, and its address.
+func newDatabase(t *testing.T) (db *sql.DB, address string) {
 	t.Helper()
 	url := os.Getenv("DATABASE_URL")
 	if url == "" {

@@ -558,6 +558,11 @@ func (w *walker) controlPlane() {
 	for _, path := range []string{"health", "assumptions", "metrics", "clock", "clock/timers", "openapi.json", "openapi-control.json"} {
 		w.call(get, "/__mock/"+path, "")
 	}
+	w.do("key/revoke")
+	w.call(get, "/v2/transactions", "")
+	w.do("key/restore")
+	w.call(post, "/__mock/key/replace", `{"key":"sk_test_another"}`)
+	w.call(post, "/__mock/key/replace", `{"key":"sk_live_another"}`)
 	w.do("down")
 	w.do("up")
 	w.do("reset")

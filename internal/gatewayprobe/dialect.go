@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gateway-go/gateway/internal/profile"
 )
@@ -73,6 +74,15 @@ func dialectExperiments() map[string]experiment {
 				return assumed
 			}
 			return "without products: " + products.summary() + ", without buyer: " + buyer.summary()
+		}},
+		"colombian-vouchers": {does: "creates a voucher in Colombian pesos", dialect: true, run: func(t *trial) string {
+			_, r := t.make(t.voucher("currency", "COP"))
+			begin, end := r.time("data.created_at"), r.time("data.voucher.expiration_date")
+			if begin.IsZero() || end.IsZero() {
+				t.cannotTell("created_at and voucher.expiration_date are not both timestamps")
+			}
+			const soon = time.Hour
+			return either(r, end.Sub(begin) > soon, end.Sub(begin) <= soon)
 		}},
 		"transaction-metadata": {does: "creates a transaction with metadata and reads it", dialect: true, run: func(t *trial) string {
 			path, _ := t.make(t.charge("metadata", `{"probe":"1"}`))

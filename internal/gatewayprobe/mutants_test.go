@@ -194,7 +194,13 @@ func mutants() map[string]mutant {
 		"list-limit":      careless(charges),
 		"list-parameters": losing("status=paid,refused"),
 		"list-prev":       losing("direction=prev"),
-		"malformed-json":  {exchange: func(x *exchange) { x.set("code", "BAD_REQUEST") }},
+		"updated-at":      showing("GET", charges+"/[^/]+", "data.updated_at", "2027-01-04T12:00:00Z"),
+		"lagging-reads": {exchange: func(x *exchange) {
+			if x.is("GET", charges+"/[^/]+") && x.status == http.StatusOK {
+				x.set("data.status", "pending")
+			}
+		}},
+		"malformed-json": {exchange: func(x *exchange) { x.set("code", "BAD_REQUEST") }},
 		"head-options": {exchange: func(x *exchange) {
 			if x.is("OPTIONS", charges) {
 				x.status = http.StatusNoContent

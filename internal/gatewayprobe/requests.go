@@ -151,8 +151,8 @@ func requestExperiments() map[string]experiment {
 			ids := t.accepts(t.get(transactions+"?limit=2&direction=prev"), "direction=prev without a cursor").ids()
 			t.want(slices.Equal(ids, first), "it does not return the first page")
 		}},
-		"malformed-json": {does: "sends malformed JSON, and an object with a duplicate name", check: func(t *trial) {
-			for _, body := range []raw{`{"amount":`, `{"amount":1,"amount":2}`} {
+		"malformed-json": {does: "sends malformed JSON, a byte order mark, and a duplicate name", check: func(t *trial) {
+			for _, body := range []raw{`{"amount":`, "\ufeff{}", `{"amount":1,"amount":2}`} {
 				r := t.post(transactions, body)
 				t.want(r.status == http.StatusBadRequest && r.code() == "MALFORMED_JSON", "%s: %s", string(body), r.summary())
 			}

@@ -137,6 +137,32 @@ func transactionExperiments() map[string]experiment {
 			t.status(t.put(path+"/refund", object{"amount": 1}), http.StatusConflict, "a part")
 			t.accepts(t.put(path+"/refund", object{}), "all of it")
 		}},
+		"updated-at": {does: "pays a transaction, refunds two parts of it, and reads updated_at after each change", check: func(t *trial) {
+			path, _ := t.make(t.charge())
+			was := t.setup(t.get(path)).time("data.updated_at")
+			moves := func(what string) {
+				now := t.setup(t.get(path)).time("data.updated_at")
+				t.want(now.After(was), "updated_at is %v after %s, and was %v before", now.UTC(), what, was.UTC())
+				was = now
+			}
+			t.set(path, "paid")
+			moves("the payment")
+			for _, nth := range []string{"first", "second"} {
+				t.setup(t.put(path+"/refund", object{"amount": 1}))
+				moves("the " + nth + " refund of a part")
+			}
+		}},
+		"lagging-reads": {does: "creates and pays a transaction, and reads and lists it after each step at once", check: func(t *trial) {
+			path, made := t.make(t.charge())
+			id := t.id(made)
+			listed := func() bool {
+				return strings.Contains(string(t.setup(t.get(transactions+"?limit=100")).body), id)
+			}
+			t.status(t.get(path), http.StatusOK, "a read after the create")
+			t.want(listed(), "the list does not have a transaction that was just created")
+			t.set(path, "paid")
+			t.want(t.setup(t.get(path)).text("data.status") == "paid", "a read after the payment does not show it")
+		}},
 		"refund-reason": {does: "refunds a paid transaction with a reason, and reads it", check: func(t *trial) {
 			path, _ := t.make(t.charge())
 			t.set(path, "paid")

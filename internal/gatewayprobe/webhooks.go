@@ -222,6 +222,22 @@ func webhookExperiments() map[string]experiment {
 			r := t.setup(t.get(path))
 			return either(r, r.text("data.status") == "pending", r.text("data.status") == "paid")
 		}},
+		"partial-refund-event": {does: "refunds a part of a paid transaction and checks the kind of its event", dialect: true, run: func(t *trial) string {
+			url, h := t.hook()
+			path, _ := t.make(t.charge("notify_url", url))
+			t.set(path, "paid")
+			t.setup(t.put(path+"/refund", object{"amount": 1}))
+			for _, d := range t.events(h, 4) {
+				switch d.event.text("data.event_type") {
+				case "transaction.partially_refunded":
+					return live
+				case "transaction.refunded":
+					return document
+				}
+			}
+			t.cannotTell("no webhook about the refund arrived")
+			return ""
+		}},
 		"absent-phone": {does: "checks the phone in an event of a buyer without one", dialect: true, run: func(t *trial) string {
 			url, h := t.hook()
 			t.make(t.charge("notify_url", url, "buyer.phone", absent{}))

@@ -25,7 +25,12 @@ var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 
 // WithoutMark returns the content of a file without the byte order mark with which some
 // editors begin it.
-func WithoutMark(file []byte) []byte { return bytes.TrimPrefix(file, []byte("\xEF\xBB\xBF")) }
+func WithoutMark(file []byte) []byte { return bytes.TrimPrefix(file, []byte(mark)) }
+
+// Marked reports whether a text begins with a byte order mark.
+func Marked(text []byte) bool { return bytes.HasPrefix(text, []byte(mark)) }
+
+const mark = "\xEF\xBB\xBF"
 
 // Document is a JSON value, parsed into a flat list of nodes in the order of the
 // text. A node is identified by its index; 0 is the whole value, whose first

@@ -48,6 +48,8 @@ const (
 	BodyNotObject
 	CustomerPhone
 	HostedRoutes
+	PartialRefundEvent
+	ColombianVouchers
 	rows
 )
 
@@ -86,6 +88,8 @@ var rowIDs = [rows]string{
 	BodyNotObject:        "body-not-object",
 	CustomerPhone:        "customer-phone",
 	HostedRoutes:         "hosted-routes",
+	PartialRefundEvent:   "partial-refund-event",
+	ColombianVouchers:    "colombian-vouchers",
 }
 
 // The two known dialects.

@@ -17,7 +17,7 @@ var allRows = [...]string{
 	"delivery-errors", "null-members", "customer-formats", "cancellation-reason", "malformed-id",
 	"link-product-limits", "base-price", "informations", "customer-read", "repeated-subscription",
 	"pix-automatic-members", "pix-authorization", "api-version", "absent-phone", "sandbox-pays", "body-not-object",
-	"customer-phone", "hosted-routes",
+	"customer-phone", "hosted-routes", "partial-refund-event", "colombian-vouchers",
 }
 
 func TestADialectIsASetOfLiveRows(t *testing.T) {

@@ -87,6 +87,7 @@ func fault(set *flag.FlagSet) action {
 	times := set.Int("times", 0, "`number` of times that the fault occurs; 0 is unlimited")
 	nth := set.Int("nth", 0, "`number` of the only match in which it occurs, from 1; 0 is every match")
 	probability := set.Float64("probability", 1, "`probability` from 0 to 1 that it occurs")
+	until := set.String("for", "", "`duration` on the virtual clock after which it ends, such as 10m")
 	return func(ctx context.Context, s *session, args []string) error {
 		switch {
 		case len(args) == 0:
@@ -98,7 +99,7 @@ func fault(set *flag.FlagSet) action {
 		case args[0] == "clear":
 			return s.clearFaults(ctx, args[1:])
 		}
-		body := admin.FaultBody{Fault: args[0], Probability: probability}
+		body := admin.FaultBody{Fault: args[0], Probability: probability, For: *until}
 		if len(args) == 2 {
 			body.On = args[1]
 		}
@@ -127,6 +128,9 @@ func describe(f admin.FaultView) string {
 	}
 	if f.Probability < 1 {
 		text += fmt.Sprintf(", probability %v", f.Probability)
+	}
+	if end := time.Time(f.Until); !end.IsZero() {
+		text += ", until " + end.Format(time.RFC3339)
 	}
 	if f.Times > 0 {
 		return text + fmt.Sprintf(", occurred %d of %d times", f.Fired, f.Times)

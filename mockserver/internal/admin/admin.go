@@ -105,7 +105,7 @@ func (p *Plane) routes() []Shape {
 		{Method: http.MethodPost, Path: "reset", Out: resetView{}, do: p.reset},
 		{Method: http.MethodPost, Path: "down", Out: reachableView{}, do: p.reachable(false)},
 		{Method: http.MethodPost, Path: "up", Out: reachableView{}, do: p.reachable(true)},
-	}, p.clockRoutes(), p.controlRoutes(), p.webhookRoutes(), p.faultRoutes(), p.storyRoutes(), p.snapshotRoutes(), p.eventRoutes())
+	}, p.keyRoutes(), p.clockRoutes(), p.controlRoutes(), p.webhookRoutes(), p.faultRoutes(), p.storyRoutes(), p.snapshotRoutes(), p.eventRoutes())
 }
 
 func (p *Plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -11,10 +11,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/truncate"
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/core"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
+	"github.com/gateway-go/gateway/mockserver/internal/engine"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/gate"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -67,6 +69,8 @@ func (c *call) decode(v any) error {
 		return invalid("the body's member %s has the wrong type", truncate.Ellipsis(string(wrong.JSONPointer), maxShown))
 	case errors.As(err, &wrong):
 		return invalid("the body must be a JSON object")
+	case jsonread.Marked(c.body):
+		return invalid("the body begins with a byte order mark (the bytes EF BB BF), which JSON doesn't allow: send it without")
 	case errors.As(err, &broken):
 		return invalid("the body is not JSON: %s", truncate.Ellipsis(broken.Error(), maxShown))
 	default:
@@ -110,6 +114,8 @@ func problemOf(r *http.Request, err error) respond.Problem {
 		return respond.NewProblem(r, http.StatusBadRequest, "VALIDATION_ERROR", mistakes.Error())
 	case errors.Is(err, core.ErrSeedRace):
 		return respond.NewProblem(r, http.StatusConflict, "CONFLICT", err.Error())
+	case errors.Is(err, core.ErrSeedMemory):
+		return respond.NewProblem(r, http.StatusInsufficientStorage, engine.CodeMemoryLimit, err.Error())
 	case errors.Is(err, core.ErrSnapshot):
 		return respond.NewProblem(r, http.StatusBadRequest, "SNAPSHOT_REJECTED", strings.TrimPrefix(err.Error(), "mockserver: "))
 	case errors.Is(err, deliver.ErrUnknownDelivery), errors.Is(err, deliver.ErrUnknownEndpoint):

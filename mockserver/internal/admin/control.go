@@ -58,7 +58,7 @@ type resetView struct {
 }
 
 // reset empties the caller's account: resources, webhooks, endpoints, faults with the
-// requests that wait in them, and journal. The clock does not change.
+// requests that wait in them, revoked and replaced keys, and journal. The clock does not change.
 func (p *Plane) reset(c *call) (any, error) {
 	p.core.Faults.Abort(c.key)
 	if refusal := p.core.Store.Account(c.key).Reset(); refusal != nil {
@@ -67,11 +67,44 @@ func (p *Plane) reset(c *call) (any, error) {
 	if err := p.core.Sender.Reset(c.key); err != nil {
 		return nil, err
 	}
+	p.core.Keys.Forget(c.key)
 	p.core.Faults.Clear(c.key, false)
 	p.core.Faults.Clear(c.key, true)
 	p.core.Journal.Clear(c.key)
 	p.core.Events.Publish(c.key, events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: "reset"}})
 	return resetView{true}, nil
+}
+
+type keyView struct {
+	Revoked bool `json:"revoked"` // every call with the account's first key gets 401
+}
+
+func (p *Plane) keyRoutes() []Shape {
+	return []Shape{
+		{Method: http.MethodPost, Path: "key/revoke", Out: keyView{}, do: func(c *call) (any, error) {
+			p.core.Keys.Revoke(c.key)
+			return p.keys(c), nil
+		}},
+		{Method: http.MethodPost, Path: "key/restore", Out: keyView{}, do: func(c *call) (any, error) {
+			p.core.Keys.Restore(c.key)
+			return p.keys(c), nil
+		}},
+		withBody(Shape{Method: http.MethodPost, Path: "key/replace", Out: keyView{}}, p.replaceKey),
+	}
+}
+
+func (p *Plane) keys(c *call) keyView { return keyView{p.core.Keys.Revoked(c.key)} }
+
+type keyBody struct {
+	Key string `json:"key"` // a new one, which no account uses
+}
+
+// replaceKey gives the account another key.
+func (p *Plane) replaceKey(c *call, in keyBody) (any, error) {
+	if err := p.core.API.ReplaceKey(c.key, in.Key); err != nil {
+		return nil, invalid("%v", err)
+	}
+	return p.keys(c), nil
 }
 
 type reachableView struct {
@@ -243,8 +276,9 @@ func (p *Plane) control(c *call, ctl *control.Control) (any, error) {
 
 // after returns a resource as the interface returns it.
 func (p *Plane) after(c *call, path string) (any, error) {
-	ctx := context.WithoutCancel(c.r.Context()) // the change has been made: report it even if the caller has disconnected
-	status, body, err := memory.Call(ctx, p.core.API, c.key, http.MethodGet, path, nil)
+	ctx := context.WithoutCancel(c.r.Context())                                                               // the change has been made: report it even if the caller has disconnected
+	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.core.API.ServeAs(c.key, w, r) }) // even if the key is revoked
+	status, body, err := memory.Call(ctx, own, c.key, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/gateway-go/gateway/mockserver/internal/duration"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/journal"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -34,15 +35,18 @@ type FaultView struct {
 	Probability float64 `json:"probability"`
 	Seen        int     `json:"seen"`
 	Fired       int     `json:"fired"`
+
+	Until respond.Stamp `json:"until,omitzero"` // its end on the virtual clock; absent for none
 }
 
 // FaultBody is a fault to add.
 type FaultBody struct {
 	Fault       string   `json:"fault"`                // such as "status=503; retry-after=2"
-	On          string   `json:"on,omitzero"`          // an operation, a method and path, or a kind of webhook; every request if omitted
+	On          string   `json:"on,omitzero"`          // an operation or path, maybe after a method, or a kind of webhook; every request if omitted
 	Times       *int     `json:"times,omitzero"`       // at least 1; how often it fires
 	Nth         *int     `json:"nth,omitzero"`         // at least 1; only the nth match
 	Probability *float64 `json:"probability,omitzero"` // 0 to 1, from the seed
+	For         string   `json:"for,omitzero"`         // a duration on the virtual clock, such as "10m", after which it ends
 }
 
 func (p *Plane) addFault(c *call, in FaultBody) (any, error) {
@@ -51,6 +55,11 @@ func (p *Plane) addFault(c *call, in FaultBody) (any, error) {
 		return nil, invalid("%v", err) // it begins with the fault
 	}
 	f.Account, f.On = c.key, in.On
+	if in.For != "" {
+		if f.For, err = duration.Parse(in.For); err != nil || f.For <= 0 {
+			return nil, invalid("for must be a duration above zero on the virtual clock, such as 10m, not %.40q", in.For)
+		}
+	}
 	for name, given := range map[string]*int{"times": in.Times, "nth": in.Nth} {
 		if given != nil && *given < 1 {
 			return nil, invalid("%s must be at least 1; omit it for no restriction", name)
@@ -69,13 +78,18 @@ func (p *Plane) addFault(c *call, in FaultBody) (any, error) {
 	if err != nil {
 		return nil, rejected(err)
 	}
-	return viewFault(faults.Report{ID: id, Fault: f}), nil
+	for _, r := range p.core.Faults.Reports(c.key) {
+		if r.ID == id {
+			return viewFault(r), nil
+		}
+	}
+	return viewFault(faults.Report{ID: id, Fault: f}), nil // it was removed meanwhile
 }
 
 func viewFault(r faults.Report) FaultView {
 	v := FaultView{
 		ID: r.ID, Fault: r.Fault.String(), On: r.Fault.On, Times: r.Fault.Times, Nth: r.Fault.Nth,
-		Probability: r.Fault.Probability, Seen: r.Seen, Fired: r.Fired,
+		Probability: r.Fault.Probability, Seen: r.Seen, Fired: r.Fired, Until: respond.Stamp(r.Until),
 	}
 	if v.Probability == 0 && !r.Fault.Never {
 		v.Probability = 1

@@ -58,9 +58,9 @@ type seedFile struct {
 // seed creates what a file describes, its top level in the caller's account.
 func (p *Plane) seed(c *call) (any, error) { return p.core.Seed("", c.body, c.key) }
 
-// seeded returns the ids of the named entries of seed files.
-func (p *Plane) seeded(*call) (any, error) {
-	ids := p.core.Seeded()
+// seeded returns the ids of the named entries of the caller's seed files.
+func (p *Plane) seeded(c *call) (any, error) {
+	ids := p.core.Seeded(c.key)
 	if ids == nil {
 		ids = map[string]string{}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gateway-go/gateway/internal/docs"
 	"github.com/gateway-go/gateway/mockserver/internal/admin"
@@ -20,6 +21,7 @@ type faultsData struct {
 	Presets []action
 	Add     action
 	Clear   []action
+	Keys    []action
 	Kinds   []string
 }
 
@@ -46,6 +48,8 @@ func (rq *request) faultsPage() (*view, error) {
 			preset("Delay by 2 s", "Every response takes two seconds longer.", "latency=2s"),
 			preset("Truncate a response", "The next response ends in the middle.", "truncate", once),
 			preset("HTML from a proxy", "The next response is HTML.", "html-page", once),
+			preset("Reads lag", "Reads and lists show the state of two minutes ago, for ten minutes.", "lag=2m",
+				field{Name: asText + "for", Type: "hidden", Value: "10m"}),
 			preset("Unknown states", "Every status has an unknown value.", "unknown-enum"),
 			preset("One in two fails", "Half of the requests get 500.", "status=500", field{Name: asNumber + "probability", Type: "hidden", Value: "0.5"}),
 		},
@@ -55,15 +59,23 @@ func (rq *request) faultsPage() (*view, error) {
 			{Name: asNumber + "times", Label: "Times", Type: "number", Min: "1", Placeholder: "any"},
 			{Name: asNumber + "nth", Label: "Only the nth", Type: "number", Min: "1", Placeholder: "each"},
 			{Name: asNumber + "probability", Label: "Probability", Type: "text", Placeholder: "0 to 1"},
+			{Name: asText + "for", Label: "Ends after, on the virtual clock", Type: "text", Placeholder: "10m"},
 		}},
 		Clear: []action{
 			{Call: "DELETE " + admin.Prefix + "/faults", Label: "Remove request faults", Danger: true},
 			{Call: "DELETE " + admin.Prefix + "/deliveries/faults", Label: "Remove webhook faults", Danger: true},
 		},
+		Keys: []action{
+			{Call: "POST " + admin.Prefix + "/key/revoke", Label: "Revoke the API key", Hint: "Every call gets 401; webhooks go on.", Danger: true},
+			{Call: "POST " + admin.Prefix + "/key/restore", Label: "Restore the API key"},
+			{Call: "POST " + admin.Prefix + "/key/replace", Label: "Add a key", Fields: []field{
+				{Name: asText + "key", Label: "New key of the same account", Type: "text", Required: true, Placeholder: "sk_test_new"},
+			}},
+		},
 		Kinds: faults.Names(),
 	}
 	for _, r := range rq.core.Faults.Reports(rq.key) {
-		data.Faults = append(data.Faults, faultRow{r, left(r), action{
+		data.Faults = append(data.Faults, faultRow{r, left(r, rq.core.Clock.Now()), action{
 			Call: "DELETE " + admin.Prefix + "/faults/{id}", IDs: []string{r.ID}, Label: "Remove",
 		}})
 	}
@@ -71,9 +83,9 @@ func (rq *request) faultsPage() (*view, error) {
 }
 
 // left returns how often a fault can still occur.
-func left(r faults.Report) string {
+func left(r faults.Report, now time.Time) string {
 	switch {
-	case r.Fault.Never, r.Fault.Nth > 0 && r.Seen >= r.Fault.Nth:
+	case !r.Until.IsZero() && !now.Before(r.Until), r.Fault.Never, r.Fault.Nth > 0 && r.Seen >= r.Fault.Nth:
 		return "0"
 	case r.Fault.Nth > 0:
 		return "1"

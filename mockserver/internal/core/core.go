@@ -39,14 +39,15 @@ type Core struct {
 	Sender  *deliver.Sender
 	Store   *store.Store
 	API     *httpapi.API // the interface
+	Keys    httpapi.Keys // those that were revoked or replaced
 
 	requestIDs *ids.Source
 	data       data
 	down       atomic.Bool
 
-	seeding sync.Mutex        // held while a seed file is applied
-	mu      sync.Mutex        // of what follows
-	seeded  map[string]string // ids of the entries of seed files, by their names
+	seeding sync.Mutex                   // held while a seed file is applied
+	mu      sync.Mutex                   // of what follows
+	seeded  map[string]map[string]string // ids of the entries of seed files, by the account that applied them and their names
 }
 
 // defaultMemory is the memory limit if none is given, in bytes.
@@ -57,7 +58,7 @@ const defaultMemory = 2 << 30
 func New(cfg Config) (*Core, error) {
 	c := &Core{Config: cfg, requestIDs: cfg.ids(""), Memory: memlimit.New(cmp.Or(cfg.MemoryLimit, defaultMemory))}
 	c.Events = events.New(c.now, cfg.Key())
-	c.Faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64()), Events: c.Events, Known: c.matchesAny} //nolint:gosec // chooses which request fails
+	c.Faults = &faults.Set{Seed: cfg.seedOr(rand.Uint64()), Events: c.Events, Known: c.matchesAny, Now: c.now} //nolint:gosec // chooses which request fails
 	c.Journal = journal.New(journal.Config{
 		Now: c.now, Operation: c.Operation, Account: c.Account, Memory: c.Memory, Events: c.Events,
 	})
@@ -73,7 +74,7 @@ func New(cfg Config) (*Core, error) {
 		Memory: c.Memory, Events: c.Events, Requests: c.Journal.Total,
 	})
 	c.Store.Account(cfg.Key()) // reserves the default account's memory, even if other keys are used first
-	c.API = c.Interface(cfg.Dialect, c.requestIDs)
+	c.API = c.serve(cfg.Dialect, c.requestIDs, &c.Keys)
 	if err := c.begin(); err != nil {
 		c.Stop()
 		return nil, errors.Join(err, c.Close())
@@ -93,10 +94,15 @@ func (c *Core) senderConfig() deliver.Config {
 	return cfg
 }
 
-// Interface returns the interface in a dialect, with a source for its request ids.
+// Interface returns the interface in a dialect, with a source for its request ids, for
+// the gateway's own pages: it accepts revoked keys.
 func (c *Core) Interface(dialect spec.Dialect, requestIDs *ids.Source) *httpapi.API {
+	return c.serve(dialect, requestIDs, nil)
+}
+
+func (c *Core) serve(dialect spec.Dialect, requestIDs *ids.Source, keys *httpapi.Keys) *httpapi.API {
 	return httpapi.New(httpapi.Config{
-		Store: c.Store, Now: c.now, IDs: requestIDs, Dialect: dialect, Lenient: c.Lenient, Production: c.Production,
+		Store: c.Store, Now: c.now, IDs: requestIDs, Dialect: dialect, Lenient: c.Lenient, Production: c.Production, Keys: keys,
 		BasicTokenX: c.BasicTokenX, PublicURL: c.PublicURL, Hosts: c.AllowHosts, Events: c.Events,
 	})
 }
@@ -142,7 +148,7 @@ func (c *Core) Close() error {
 
 func (c *Core) now() time.Time { return c.Clock.Now() }
 
-// patience is how long a snapshot, a restore or a seed file waits for receivers,
+// patience is how long a snapshot or a restore waits for receivers,
 // in wall time. Attempts that take longer are made again, since they are pending
 // in the snapshot.
 const patience = 5 * time.Second

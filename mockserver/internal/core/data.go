@@ -25,12 +25,13 @@ type data struct {
 	closed    bool
 	work      sync.WaitGroup
 
-	// collect, if set, receives deliveries instead of their being sent.
+	// collect, if set, receives commits instead of their being stored and their webhooks
+	// being sent.
 	collect func(store.Commit)
 }
 
-// entry is one record of the file: a commit with the deliveries that it
-// causes, all endpoints, the state of one delivery, or, with only Now, an
+// entry is one record of the file: a commit, or those of a seed file, with the
+// deliveries that it causes, all endpoints, the state of one delivery, or, with only Now, an
 // advance of the clock. A snapshot is an entry with the rest of the state,
 // followed by entries with its timers, deliveries and resources, the latter as
 // commits.
@@ -39,6 +40,7 @@ type entry struct {
 	Snapshot   *Snapshot
 	Timers     []clock.Timer
 	Commit     *store.Commit
+	Seed       []store.Commit // of one seed file
 	Deliveries []deliver.SavedDelivery
 	Endpoints  *deliver.Registry
 	Delivery   *deliver.SavedDelivery
@@ -78,18 +80,43 @@ func (d *data) persist(e entry) error {
 // because they are rendered from the resources.
 func (d *data) Persist(c store.Commit) (send func(), err error) {
 	if d.collect != nil {
-		if len(c.Change.Events) > 0 {
-			d.collect(c)
-		}
+		d.collect(c)
 		return func() {}, nil
 	}
 	posting := d.core.Sender.Prepare(c.Account, c.Change.Events, c.Integration)
 	if d.file == nil {
 		return posting.Send, nil
 	}
-	written := c // without a file c uses no memory
-	written.Change, written.Integration = c.Change.Compact(), nil
+	written := compact(c) // without a file c uses no memory
 	return posting.Send, d.persist(entry{Commit: &written, Deliveries: posting.Compact()})
+}
+
+// persistSeed saves the commits of a seed file as one record, with their webhooks if
+// they are to be sent.
+func (d *data) persistSeed(commits []store.Commit, webhooks bool) (send func(), err error) {
+	var e entry
+	var postings []*deliver.Posting
+	for _, c := range commits {
+		if webhooks {
+			p := d.core.Sender.Prepare(c.Account, c.Change.Events, c.Integration)
+			postings = append(postings, p)
+			e.Deliveries = append(e.Deliveries, p.Compact()...)
+		}
+		if d.file != nil {
+			e.Seed = append(e.Seed, compact(c))
+		}
+	}
+	return func() {
+		for _, p := range postings {
+			p.Send()
+		}
+	}, d.persist(e)
+}
+
+// compact returns a commit in the form in which it is stored.
+func compact(c store.Commit) store.Commit {
+	c.Change, c.Integration = c.Change.Compact(), nil
+	return c
 }
 
 // persistWebhooks records state that the webhook sender must keep.
@@ -117,8 +144,8 @@ func (d *data) close() error {
 // continues from its last time.
 func (c *Core) openData(path string) error {
 	var last time.Time
-	fired := map[clock.Timer]int{} // number of changes since the latest snapshot, by key
-	var snapshot bool              // the previous record was a part of the snapshot
+	fired := firedTimers{} // since the latest snapshot
+	var snapshot bool      // the previous record was a part of the snapshot
 	file, err := datafile.Open(path, func(e entry, end int64) error {
 		if e.Now.After(last) {
 			last = e.Now
@@ -126,24 +153,21 @@ func (c *Core) openData(path string) error {
 		if snapshot = e.Snapshot != nil || snapshot && e.Now.IsZero(); snapshot {
 			c.data.snapshot = end
 		}
-		switch {
-		case e.Snapshot != nil:
+		if e.Snapshot != nil {
 			clear(fired)
-		case e.Commit != nil && e.Commit.Fired != nil:
-			fired[*e.Commit.Fired]++
+		}
+		if e.Commit != nil {
+			fired.count(*e.Commit)
+		}
+		for _, commit := range e.Seed {
+			fired.count(commit)
 		}
 		return c.replay(e)
 	})
 	if err != nil {
 		return err
 	}
-	c.Clock.Drop(func(t clock.Timer) bool {
-		n := fired[t]
-		if n > 0 {
-			fired[t] = n - 1
-		}
-		return n > 0
-	})
+	c.Clock.Drop(fired.drop)
 	if err = c.Store.Check(last); err == nil {
 		err = c.resume(file, last)
 	}
@@ -151,6 +175,25 @@ func (c *Core) openData(path string) error {
 		return errors.Join(err, file.Close())
 	}
 	return nil
+}
+
+// firedTimers counts how often timers have fired in commits that are replayed: the
+// replay sets them again.
+type firedTimers map[clock.Timer]int
+
+func (f firedTimers) count(c store.Commit) {
+	if c.Fired != nil {
+		f[*c.Fired]++
+	}
+}
+
+// drop reports whether a timer has fired already. Each report counts as one.
+func (f firedTimers) drop(t clock.Timer) bool {
+	n := f[t]
+	if n > 0 {
+		f[t] = n - 1
+	}
+	return n > 0
 }
 
 // replay applies one record.
@@ -163,6 +206,8 @@ func (c *Core) replay(e entry) error {
 		return c.load(*e.Snapshot)
 	case e.Commit != nil:
 		return c.replayCommit(*e.Commit, e.Deliveries)
+	case e.Seed != nil:
+		return c.replaySeed(e)
 	case e.Endpoints != nil:
 		if err := e.Endpoints.Check(); err != nil {
 			return err
@@ -175,6 +220,23 @@ func (c *Core) replay(e entry) error {
 		return err
 	}
 	c.Clock.Add(e.Timers...)
+	return nil
+}
+
+func (c *Core) replaySeed(e entry) error {
+	byEvent := map[string][]deliver.SavedDelivery{}
+	for _, d := range e.Deliveries {
+		byEvent[d.EventID] = append(byEvent[d.EventID], d)
+	}
+	for _, commit := range e.Seed {
+		var own []deliver.SavedDelivery
+		for i := range commit.Change.Events {
+			own = append(own, byEvent[commit.Change.Events[i].ID]...)
+		}
+		if err := c.replayCommit(commit, own); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

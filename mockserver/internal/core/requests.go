@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/httpapi"
@@ -65,7 +66,7 @@ func (c *Core) LinkOwner(slug string) string {
 // matchesAny reports whether a pattern matches any operation or kind of event.
 func (c *Core) matchesAny(webhooks bool, pattern string) bool {
 	if webhooks {
-		return slices.ContainsFunc(webhook.DocumentedKinds(), func(k webhook.Kind) bool {
+		return slices.ContainsFunc(deliver.Kinds(c.Dialect), func(k webhook.Kind) bool {
 			return faults.Glob(pattern, string(k))
 		})
 	}

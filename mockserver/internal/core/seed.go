@@ -1,9 +1,7 @@
 package core
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +13,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver/internal/clock"
 	"github.com/gateway-go/gateway/mockserver/internal/deliver"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/events"
 	"github.com/gateway-go/gateway/mockserver/internal/ids"
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/mockserver/internal/seed"
@@ -24,12 +23,12 @@ import (
 // MaxSeed is the maximum size of a seed file in bytes.
 const MaxSeed = 16 << 20
 
-// Seeded returns the ids of the named entries of every seed file that was applied since
-// the start, or nil if there was none.
-func (c *Core) Seeded() map[string]string {
+// Seeded returns the ids of the named entries of every seed file that an account has
+// applied since the start, or nil if there was none.
+func (c *Core) Seeded(account string) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.seeded)
+	return maps.Clone(c.seeded[account])
 }
 
 // seedFile applies the file of the options to an empty server.
@@ -51,24 +50,22 @@ func (c *Core) holdsResources() bool {
 	}) != ""
 }
 
-// Seed creates a file's content in a copy of the server and, if all of it is
-// valid, takes over the copy's state. Until then, and if an entry is invalid,
-// nothing is visible. account is the key of the entries at the top of the
-// file.
+// Seed creates a file's content in a copy of the accounts that it names and, if all of
+// it is valid, takes over what was done in the copy. Until then, and if an entry is
+// invalid, nothing is visible. Other accounts go on meanwhile, and nothing waits for
+// webhooks. account is the key of the entries at the top of the file.
 func (c *Core) Seed(name string, text []byte, account string) (map[string]string, error) {
 	c.seeding.Lock()
 	defer c.seeding.Unlock()
 	if len(text) > MaxSeed {
 		return nil, fmt.Errorf("the seed file is longer than %d MiB", MaxSeed>>20)
 	}
-	if err := c.settle(); err != nil {
-		return nil, err
-	}
-	before, err := c.state()
+	f, err := seed.Parse(name, text, c.now())
 	if err != nil {
 		return nil, err
 	}
-	f, err := seed.Parse(name, text, before.Clock.Now)
+	keys := f.Accounts(account)
+	before, copied, err := c.stateOf(keys)
 	if err != nil {
 		return nil, err
 	}
@@ -77,29 +74,50 @@ func (c *Core) Seed(name string, text []byte, account string) (map[string]string
 		return nil, err
 	}
 	defer draft.Stop() // it has no file
-	var told []store.Commit
-	draft.data.collect = func(commit store.Commit) { told = append(told, commit) }
+	var commits []store.Commit
+	draft.data.collect = func(commit store.Commit) { commits = append(commits, commit) }
+	used := draft.Memory.Used()
 	named, err := f.Run(context.Background(), draft.world(account))
 	if err != nil {
 		return nil, err
 	}
-	after, err := draft.state()
-	if err != nil {
-		return nil, err
+	if grown := draft.Memory.Used() - used; grown > 0 && !c.Memory.Fits(grown) {
+		return nil, ErrSeedMemory
 	}
-	if err := c.takeOver(before, after); err != nil {
+	if err := c.takeOver(keys, copied, commits, f.Webhooks); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.seeded == nil {
-		c.seeded = map[string]string{}
+		c.seeded = map[string]map[string]string{}
 	}
-	maps.Copy(c.seeded, named)
-	c.mu.Unlock()
-	if !f.Webhooks {
-		return named, nil
+	if c.seeded[account] == nil {
+		c.seeded[account] = map[string]string{}
 	}
-	return named, c.deliver(told, after)
+	maps.Copy(c.seeded[account], named)
+	return named, nil
+}
+
+// stateOf returns the state of the given accounts, without their webhooks.
+func (c *Core) stateOf(keys []string) (snap Snapshot, copied store.Copied, err error) {
+	snap = c.emptySnapshot()
+	// Its own, so that a seed file for one account does not change the request ids of others.
+	if snap.RequestIDs, err = c.ids("seed").MarshalBinary(); err != nil {
+		return snap, copied, err
+	}
+	var clockState func() clock.State
+	c.Clock.BetweenTimers(func() {
+		copied, err = c.Store.StateOf(keys, func() { clockState = c.Clock.Capture() })
+	})
+	if err != nil {
+		return snap, copied, err
+	}
+	snap.Store, snap.Clock = copied.State, clockState()
+	snap.Clock.Timers = slices.DeleteFunc(snap.Clock.Timers, func(t clock.Timer) bool {
+		return t.Kind == deliver.TimerKind || !slices.Contains(keys, t.Account)
+	})
+	return snap, copied, nil
 }
 
 // draft returns a copy of the server that sends and stores nothing.
@@ -110,7 +128,6 @@ func (c *Core) draft(of Snapshot) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	of.Webhooks = deliver.Saved{}
 	return draft, draft.load(of)
 }
 
@@ -130,66 +147,39 @@ func (c *Core) world(account string) seed.World {
 	}
 }
 
-// ErrSeedRace is the error if the server changes while a seed file is applied.
-var ErrSeedRace = errors.New("the gateway was used while the seed file was applied: nothing was created; try again")
+// Errors of a seed file that is valid; nothing was created.
+var (
+	ErrSeedRace   = errors.New("an account of the seed file was used while the file was applied: nothing was created; try again")
+	ErrSeedMemory = errors.New("the content of the seed file does not fit into the memory limit: nothing was created; " +
+		"raise the limit (-memory, WithMemoryLimit), or reset an account")
+)
 
-// takeOver replaces the server's state, which must still equal before, with
-// the draft's. Webhooks that are waiting for a later attempt are kept.
-func (c *Core) takeOver(before, after Snapshot) error {
-	now, err := c.state()
-	if err != nil {
-		return err
+// takeOver applies the commits of the draft to the accounts, which must still have the
+// state from which the draft began.
+func (c *Core) takeOver(keys []string, copied store.Copied, commits []store.Commit, webhooks bool) error {
+	fired := firedTimers{}
+	for _, commit := range commits {
+		fired.count(commit)
 	}
-	same, err := equal(now.Store, before.Store)
-	if err != nil {
+	var same bool
+	var err error
+	c.Clock.BetweenTimers(func() { // so that no timer fires a second time
+		same, err = c.Store.TakeOver(keys, copied, commits, func() (func(), error) {
+			return c.data.persistSeed(commits, webhooks)
+		})
+		if same && err == nil {
+			c.Clock.Drop(fired.drop)
+		}
+	})
+	switch {
+	case err != nil:
 		return err
-	}
-	if !same {
+	case !same:
 		return ErrSeedRace
 	}
-	after.Webhooks = now.Webhooks
-	after.Clock.Now = now.Clock.Now
-	after.Clock.Timers = slices.DeleteFunc(after.Clock.Timers, isDelivery)
-	for _, t := range now.Clock.Timers {
-		if isDelivery(t) {
-			after.Clock.Timers = append(after.Clock.Timers, t)
-		}
+	for _, key := range keys {
+		c.Events.Publish(key, events.Event{Type: events.TypeReset, Reset: &events.ResetEvent{Cause: "seed"}})
 	}
-	return c.replace(after, "seed", func() {})
-}
-
-func isDelivery(t clock.Timer) bool { return t.Kind == deliver.TimerKind }
-
-func equal(a, b store.State) (bool, error) {
-	x, err := json.Marshal(a) //nolint:musttag // as in a snapshot
-	if err != nil {
-		return false, err
-	}
-	y, err := json.Marshal(b) //nolint:musttag // as in a snapshot
-	return bytes.Equal(x, y), err
-}
-
-// deliver sends the webhooks of the draft.
-func (c *Core) deliver(commits []store.Commit, after Snapshot) error {
-	sources := map[string][]byte{}
-	for _, a := range after.Store.Accounts {
-		sources[a.Key] = a.IDs
-	}
-	for _, commit := range commits {
-		var send func()
-		var err error
-		c.Clock.BetweenTimers(func() { // so that no snapshot is taken between the two
-			send, err = c.data.Persist(store.Commit{
-				Account: commit.Account, IDs: sources[commit.Account], Integration: commit.Integration,
-				Change: engine.Change{Events: commit.Change.Events},
-			})
-			if err == nil {
-				send()
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("everything is created, but its webhooks can't be sent: %w", err)
-		}
-	}
+	c.Clock.RunDue() // timers of the file that became due since
 	return nil
 }

@@ -77,16 +77,16 @@ func (c *Core) Snapshot() ([]byte, error) {
 
 func (c *Core) state() (Snapshot, error) { return c.stateAt(func() {}) }
 
+// emptySnapshot says which gateway the snapshot is from.
+func (c *Core) emptySnapshot() Snapshot {
+	own, mixture := c.storedDialect()
+	return Snapshot{Version: snapshotVersion, Dialect: own, Mixture: mixture, Environment: c.environment()}
+}
+
 // stateAt copies the state atomically and calls then: during both, no timer
 // fires, nothing is committed and no delivery changes.
 func (c *Core) stateAt(then func()) (snap Snapshot, err error) {
-	own, mixture := c.storedDialect()
-	snap = Snapshot{
-		Version:     snapshotVersion,
-		Dialect:     own,
-		Mixture:     mixture,
-		Environment: c.environment(),
-	}
+	snap = c.emptySnapshot()
 	if snap.RequestIDs, err = c.requestIDs.MarshalBinary(); err != nil {
 		return snap, err
 	}

@@ -199,6 +199,8 @@ func (s *Sender) prepareTo(t target, account string, m *message) *delivery {
 	case faults.DelayWebhook:
 		d.First = d.First.Add(f.Delay)
 		d.Next = d.First
+	case faults.ShapeWebhook:
+		d.message = shaped(m.event, s.cfg.Dialect, f.Forms)
 	default: // the other kinds of fault apply to attempts
 	}
 	return d
@@ -211,6 +213,9 @@ func (p *Posting) Compact() []SavedDelivery {
 	for i, d := range p.deliveries {
 		list[i] = d.SavedDelivery
 		list[i].Account, list[i].Kind, list[i].Resource, list[i].Created = "", "", "", time.Time{}
+		if d.message.event == nil { // its body can't be rendered from the event: see shaped
+			list[i].Body, _ = d.message.bytes()
+		}
 	}
 	return list
 }

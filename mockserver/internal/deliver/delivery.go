@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/mockserver/internal/engine"
+	"github.com/gateway-go/gateway/mockserver/internal/faults"
 	"github.com/gateway-go/gateway/mockserver/internal/memlimit"
 )
 
@@ -76,6 +78,17 @@ type message struct {
 func (m *message) setEvent(e *engine.Event, dialect spec.Dialect) {
 	m.event, m.dialect = e, dialect
 	m.size.Store(memlimit.SizeOfEvent(e))
+}
+
+// shaped returns a message of its own for a delivery whose body a fault changes.
+func shaped(e *engine.Event, dialect spec.Dialect, forms string) *message {
+	m := &message{}
+	if m.body, m.err = Render(e, dialect); m.err == nil {
+		t := cmp.Or(e.Transaction, &engine.Transaction{})
+		m.body = faults.ShapedEvent(m.body, forms, e.Transaction != nil, t.Amount, t.FeeAmount)
+	}
+	m.size.Store(int64(len(m.body)))
+	return m
 }
 
 func (m *message) bytes() ([]byte, error) {

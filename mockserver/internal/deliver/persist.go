@@ -86,7 +86,11 @@ func (s *Sender) LoadPosting(account string, events []engine.Event, list []Saved
 		for i := range messages {
 			if e := &events[i]; e.ID == saved.EventID {
 				saved.Account, saved.Kind, saved.Resource, saved.Created = account, e.Kind, resource(e), e.At
-				s.loadDelivery(saved, &messages[i])
+				m := &messages[i]
+				if saved.Body != nil { // a fault has changed it
+					m = savedMessage(saved)
+				}
+				s.loadDelivery(saved, m)
 			}
 		}
 	}

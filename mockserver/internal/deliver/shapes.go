@@ -30,10 +30,19 @@ func Sample(k webhook.Kind, dialect spec.Dialect) ([]byte, error) {
 	return Render(sample(k, "evt_01945f2c", time.Date(2027, time.January, 4, 12, 0, 0, 0, time.UTC)), dialect)
 }
 
+// Kinds lists the kinds of event that the gateway sends in a dialect.
+func Kinds(dialect spec.Dialect) []webhook.Kind {
+	kinds := webhook.DocumentedKinds()
+	if dialect.Live(spec.PartialRefundEvent) {
+		kinds = append(kinds, webhook.TransactionPartiallyRefunded)
+	}
+	return kinds
+}
+
 // SendSample sends a sample event of a kind, about a resource that does not exist, to
 // the account's targets for that kind. It returns the event's id.
 func (s *Sender) SendSample(account string, k webhook.Kind) (eventID string, err error) {
-	if !slices.Contains(webhook.DocumentedKinds(), k) {
+	if !slices.Contains(Kinds(s.cfg.Dialect), k) {
 		return "", fmt.Errorf("kind must be one that the gateway sends, such as transaction.paid, not %q", k)
 	}
 	s.mu.Lock()

@@ -21,6 +21,7 @@ type Env struct {
 	IDs            IDs           // with the same seed, the same calls return the same ids
 	Waiting        bool          // the account's new Pix and voucher payments are waiting_payment instead of pending, in the live dialect
 	NoPixAutomatic bool          // the account may not use Pix Automatico
+	BreB           bool          // the account's vouchers in Colombian pesos are paid by Bre-B instead of PSE, in the live dialect
 	AutoPay        time.Duration // after which a pending transaction is paid automatically; 0 means never
 	Fee            int64         // the gateway's fee for a payment, in cents
 	Settled        int64         // what it settles of an amount, in hundredths of a percent; 0 means all of it

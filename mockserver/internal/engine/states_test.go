@@ -179,7 +179,7 @@ func TestStatesDocumentHasEveryTransitionOfATransaction(t *testing.T) {
 		got.add(nothing, c.trigger, tx.Status, eventKinds(change, ""))
 		walkTransaction(got, paymentEnv(), tx)
 	}
-	// X7, X17, X19 and X20 have their own tests.
+	// X7, X17, X19, X20, X25 and X26 have their own tests.
 	compareDiagram(t, "Transactions", 1, got)
 	disputes := edges{}
 	for _, status := range []string{"paid", "partially_refunded"} {
@@ -187,7 +187,7 @@ func TestStatesDocumentHasEveryTransitionOfATransaction(t *testing.T) {
 	}
 	compareDiagram(t, "Transactions", 2, disputes)
 	maps.Copy(got, disputes)
-	compare(t, documented(t, "Transactions", states, "X7", "X17", "X19", "X20"), got)
+	compare(t, documented(t, "Transactions", states, "X7", "X17", "X19", "X20", "X25", "X26"), got)
 }
 
 // walkDispute applies every trigger of a dispute, up to a depth.

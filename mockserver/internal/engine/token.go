@@ -15,9 +15,10 @@ import (
 type cardOutcome uint8
 
 const (
-	cardPending  cardOutcome = iota // a transaction waits for a control; a subscription's charge is paid
-	cardPaid                        // at once
-	cardCaptured                    // at once
+	cardPending    cardOutcome = iota // a transaction waits for a control; a subscription's charge is paid
+	cardPaid                          // at once
+	cardCaptured                      // at once
+	cardAuthorized                    // and not captured, live dialect only
 	cardRefused
 	cardChallenged      // 3-D Secure first
 	cardUsed            // the token is rejected, not the charge
@@ -36,6 +37,7 @@ var tokenOutcomes = [...]struct {
 	{"ok", cardPending, "pending until it is paid; a subscription is charged at once"},
 	{"paid", cardPaid, "paid at once"},
 	{"captured", cardCaptured, "captured at once"},
+	{"authorized", cardAuthorized, "live: authorized until it is paid; a subscription is charged at once"},
 	{"refused", cardRefused, "refused; a reason can be added, as in refused_insufficient_funds"},
 	{"3ds", cardChallenged, "pending until the payer passes 3-D Secure"},
 	{"used", cardUsed, "rejected: the token was used before"},

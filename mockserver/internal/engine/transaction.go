@@ -29,7 +29,8 @@ const (
 	chargedback       = string(gateway.TransactionChargedback)
 	captured          = string(gateway.TransactionCaptured)
 
-	challenged    = string(gateway.TransactionThreeDSRequired) // live dialect only
+	authorized    = string(gateway.TransactionAuthorized) // live dialect only
+	challenged    = string(gateway.TransactionThreeDSRequired)
 	inProtest     = string(gateway.TransactionInProtest)
 	partiallyPaid = string(gateway.TransactionPartiallyPaid)
 	processed     = string(gateway.TransactionProcessed)
@@ -48,6 +49,8 @@ const (
 	eventRefunded    = "transaction.refunded"
 	eventChargedback = "transaction.chargedback"
 	eventChallenge   = "transaction.three_ds_required"
+
+	eventPartiallyRefunded = "transaction.partially_refunded" // live dialect only
 )
 
 // The timers of a transaction.
@@ -63,7 +66,12 @@ const (
 	PixLifetime       = 24 * time.Hour
 	VoucherLifetime   = 3 * 24 * time.Hour
 	ChallengeLifetime = 15 * time.Minute
-	ChargebackDelay   = 24 * time.Hour
+
+	PSELifetime   = 10 * time.Minute // of a voucher in Colombian pesos, live dialect only
+	BreBLifetime  = 5 * time.Minute  // the same, of Bre-B
+	PixRefundable = 90 * 24 * time.Hour
+
+	ChargebackDelay = 24 * time.Hour
 )
 
 // NewTransaction is a request for a payment: the members of the resource that
@@ -175,7 +183,7 @@ func issuePix(env Env, t *Transaction, lifetime time.Duration) Change {
 
 // issueVoucher implements row X2. Only a voucher in reais is a boleto.
 func issueVoucher(env Env, t *Transaction) Change {
-	due := env.Now.Add(VoucherLifetime)
+	due := env.Now.Add(voucherLifetime(env, t))
 	t.Voucher = &Voucher{ExpirationDate: due}
 	if t.Currency == string(gateway.BRL) {
 		t.Voucher.Barcode = paymentcode.Barcode(due, t.Amount, t.ID)
@@ -184,6 +192,18 @@ func issueVoucher(env Env, t *Transaction) Change {
 	return Change{
 		Events: events(t, eventCreated, eventPending),
 		Timers: waiting(env, t, Timer{At: due, Kind: TimerExpire, ID: t.ID}),
+	}
+}
+
+// voucherLifetime returns how long a voucher can be paid in time.
+func voucherLifetime(env Env, t *Transaction) time.Duration {
+	switch {
+	case t.Currency != string(gateway.COP) || !env.Dialect.Live(spec.ColombianVouchers):
+		return VoucherLifetime
+	case env.BreB:
+		return BreBLifetime
+	default:
+		return PSELifetime
 	}
 }
 
@@ -208,6 +228,13 @@ func charge(env Env, t *Transaction, token string) Change {
 	case cardCaptured:
 		settle(env, t, captured)
 		c.Events = events(t, eventCreated, eventPaid)
+	case cardAuthorized:
+		if !env.Dialect.Live(spec.TransactionStates) {
+			c.Events = events(t, eventCreated, eventPending)
+			break
+		}
+		t.Status = authorized
+		c.Events = events(t, eventCreated)
 	default:
 		c.Events = events(t, eventCreated, eventPending)
 		c.Timers = waiting(env, t)

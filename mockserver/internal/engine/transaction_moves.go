@@ -26,6 +26,9 @@ func settled(t *Transaction) bool {
 	return t.Status == paid || t.Status == captured || t.Status == partiallyRefunded
 }
 
+// held reports whether t is a card payment whose money is reserved and not taken.
+func held(t *Transaction) bool { return t.Status == authorized && t.Method == card }
+
 func wrongState(t *Transaction, what string) (Change, *Refusal) {
 	return Change{}, NewRefusal(CodeInvalidState, "A "+t.Method+" transaction in state "+t.Status+" can't be "+what+".")
 }
@@ -34,11 +37,13 @@ func noChallenge() *Refusal {
 	return NewRefusal(CodeInvalidState, "The transaction has no open 3-D Secure challenge.")
 }
 
-// Pay simulates a payer who pays (rows X8 and X10).
+// Pay simulates a payer who pays, or the capture of a card (rows X8, X10 and X25).
 func Pay(env Env, t *Transaction) (Change, *Refusal) {
 	switch {
 	case t.NextAction != nil:
 		return Change{}, NewRefusal(CodeInvalidState, "The 3-D Secure challenge must be passed first.")
+	case held(t):
+		return move(env, t, func(t *Transaction) { settle(env, t, captured) }, eventPaid), nil
 	case t.Status == expired && t.Method == voucher:
 	case !waits(t):
 		return wrongState(t, "paid")
@@ -80,9 +85,9 @@ func Refuse(env Env, t *Transaction) (Change, *Refusal) {
 	return move(env, t, func(t *Transaction) { refuse(t, declined) }), nil
 }
 
-// Cancel implements row X12.
+// Cancel implements rows X12 and X26.
 func Cancel(env Env, t *Transaction) (Change, *Refusal) {
-	if !open(t) {
+	if !open(t) && !held(t) {
 		return wrongState(t, "canceled")
 	}
 	return end(env, t), nil
@@ -131,6 +136,8 @@ func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 	switch {
 	case !settled(t):
 		return Change{}, NewRefusal(CodeNotRefundable, "A transaction in state "+t.Status+" can't be refunded.")
+	case t.Method == pix && env.Dialect.Live(spec.TransactionStates) && env.Now.After(t.PaidAt.Add(PixRefundable)):
+		return Change{}, NewRefusal(CodeNotRefundable, "A Pix can't be refunded more than 90 days after its payment.")
 	case in.Amount > left:
 		return Change{}, Invalid("amount", spec.CodeTooBig, "exceeds the amount that is left to refund")
 	case in.Amount == 0:
@@ -149,7 +156,15 @@ func Refund(env Env, t *Transaction, in RefundRequest) (Change, *Refusal) {
 		if in.Reason != "" {
 			inform(t, refundReasonKey, in.Reason)
 		}
-	}, eventRefunded), nil
+	}, refundEvent(env, status)), nil
+}
+
+// refundEvent returns the kind of event of a refund after which t has the status.
+func refundEvent(env Env, status string) string {
+	if status == partiallyRefunded && env.Dialect.Live(spec.PartialRefundEvent) {
+		return eventPartiallyRefunded
+	}
+	return eventRefunded
 }
 
 // TransactionTimer returns the transition of a transaction's timer.

@@ -15,7 +15,7 @@ func SetStatus(env Env, t *Transaction, status string) (Change, *Refusal) {
 	if t.Amount < 2 && (status == partiallyRefunded || status == partiallyPaid) {
 		return Change{}, NewRefusal(CodeInvalidState, "An amount of 1 can't be paid or refunded in part.")
 	}
-	c := move(env, t, func(t *Transaction) { enter(env, t, status) }, statusEvents(status)...)
+	c := move(env, t, func(t *Transaction) { enter(env, t, status) }, statusEvents(env, status)...)
 	if next := c.Transactions[0]; open(next) {
 		c.Timers = deadline(next)
 	}
@@ -86,7 +86,7 @@ func reopen(env Env, t *Transaction) {
 	}
 	if t.Voucher != nil && !env.Now.Before(t.Voucher.ExpirationDate) {
 		v := *t.Voucher
-		v.ExpirationDate = env.Now.Add(VoucherLifetime)
+		v.ExpirationDate = env.Now.Add(voucherLifetime(env, t))
 		t.Voucher = &v
 	}
 }
@@ -114,7 +114,7 @@ func deadline(t *Transaction) []Timer {
 }
 
 // statusEvents returns the kind of event that setting a state sends, if any.
-func statusEvents(status string) []string {
+func statusEvents(env Env, status string) []string {
 	switch status {
 	case pending:
 		return []string{eventPending}
@@ -123,7 +123,7 @@ func statusEvents(status string) []string {
 	case canceled:
 		return []string{eventCanceled}
 	case refunded, partiallyRefunded:
-		return []string{eventRefunded}
+		return []string{refundEvent(env, status)}
 	case chargedback:
 		return []string{eventChargedback}
 	case challenged:

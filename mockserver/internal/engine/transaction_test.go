@@ -313,7 +313,7 @@ func TestTheTestCardsAreListed(t *testing.T) {
 		tokens = append(tokens, c.Token)
 	}
 	assert.Equal(t, []string{
-		"pgct_ok", "pgct_paid", "pgct_captured", "pgct_refused", "pgct_3ds", "pgct_used", "pgct_expired", "pgct_chargeback",
+		"pgct_ok", "pgct_paid", "pgct_captured", "pgct_authorized", "pgct_refused", "pgct_3ds", "pgct_used", "pgct_expired", "pgct_chargeback",
 		"pgct_renewal_fails", "pgct_renewal_fails_2", "pgct_always_fails",
 	}, tokens)
 }
@@ -506,7 +506,7 @@ func TestSandboxStatus(t *testing.T) {
 	states := map[string]string{ // and the event that each causes
 		"pending": "transaction.pending", "paid": "transaction.paid", "captured": "transaction.paid",
 		"expired": "", "canceled": "transaction.cancelled", "refused": "", "refunded": "transaction.refunded",
-		"partially_refunded": "transaction.refunded", "chargedback": "transaction.chargedback",
+		"partially_refunded": "transaction.partially_refunded", "chargedback": "transaction.chargedback",
 		"authorized": "", "three_ds_required": "transaction.three_ds_required", "in_protest": "",
 		"partially_paid": "", "processing": "", "processed": "", "med": "", "pre_chargedback": "", "waiting_payment": "",
 	}
@@ -816,4 +816,92 @@ func TestACustomerAsBuyer(t *testing.T) {
 		Document: in.Buyer.Document, Address: in.Buyer.Address,
 	}, *c.Transactions[0].Buyer)
 	assert.Equal(t, "11", customer.Phone, "the customer does not change")
+}
+
+// X25 and X26: a card that stays authorized until it is captured or canceled.
+func TestAnAuthorizedCard(t *testing.T) {
+	t.Parallel()
+	env := liveEnv()
+	env.AutoPay = time.Minute
+	tx, c := create(t, env, payment("credit_card", "pgct_authorized"))
+	assert.Equal(t, "authorized", tx.Status)
+	assert.Equal(t, "transaction.created", kinds(c))
+	assert.Empty(t, c.Timers, "nothing captures it by itself")
+	assert.Zero(t, c.Balance)
+	for _, do := range []transition{engine.Refuse, engine.Expire, engine.Chargeback, refund(0), refund(1)} {
+		_, refusal := do(env, tx)
+		require.NotNil(t, refusal)
+	}
+	captured, refusal := engine.Pay(env, tx)
+	require.Nil(t, refusal)
+	assert.Equal(t, "captured", captured.Transactions[0].Status)
+	assert.Equal(t, tx.Amount, captured.Transactions[0].PaidAmount)
+	assert.Equal(t, "transaction.paid", kinds(captured))
+	canceled, refusal := engine.Cancel(env, tx)
+	require.Nil(t, refusal)
+	assert.Equal(t, "canceled", canceled.Transactions[0].Status)
+	assert.Equal(t, "transaction.cancelled", kinds(canceled))
+	assert.Zero(t, canceled.Balance)
+
+	tx, _ = create(t, paymentEnv(), payment("credit_card", "pgct_authorized"))
+	assert.Equal(t, "pending", tx.Status, "the document dialect has no such state")
+}
+
+// X14 and X15, live: the event of a part, and how long a Pix can be refunded.
+func TestRefundsOfLiveGateways(t *testing.T) {
+	t.Parallel()
+	env := liveEnv()
+	tx := inState(t, env, "pix", "paid")
+	c, refusal := engine.Refund(env, tx, engine.RefundRequest{Amount: 1})
+	require.Nil(t, refusal)
+	assert.Equal(t, "transaction.partially_refunded", kinds(c))
+	part := c.Transactions[0]
+	c, refusal = engine.Refund(env, part, engine.RefundRequest{})
+	require.Nil(t, refusal)
+	assert.Equal(t, "transaction.refunded", kinds(c))
+
+	env.Now = tx.PaidAt.Add(90 * 24 * time.Hour)
+	_, refusal = engine.Refund(env, part, engine.RefundRequest{Amount: 1})
+	require.Nil(t, refusal, "the last moment")
+	env.Now = env.Now.Add(time.Millisecond)
+	for _, amount := range []int64{0, 1} {
+		_, refusal = engine.Refund(env, part, engine.RefundRequest{Amount: amount})
+		require.NotNil(t, refusal)
+		assert.Equal(t, "NOT_REFUNDABLE", refusal.Code)
+		assert.Equal(t, "A Pix can't be refunded more than 90 days after its payment.", refusal.Detail)
+	}
+	_, refusal = engine.Refund(env, inState(t, liveEnv(), "credit_card", "paid"), engine.RefundRequest{})
+	require.Nil(t, refusal, "a card has no such limit")
+	document := paymentEnv()
+	paid := inState(t, document, "pix", "paid")
+	document.Now = paid.PaidAt.AddDate(1, 0, 0)
+	_, refusal = engine.Refund(document, paid, engine.RefundRequest{})
+	require.Nil(t, refusal, "the interface document has no limit")
+}
+
+// X2 and X9, live: a voucher in Colombian pesos expires after minutes.
+func TestColombianVouchers(t *testing.T) {
+	t.Parallel()
+	breB := liveEnv()
+	breB.BreB = true
+	for _, tc := range []struct {
+		env      engine.Env
+		currency string
+		lives    time.Duration
+	}{
+		{liveEnv(), "COP", 10 * time.Minute}, {breB, "COP", 5 * time.Minute}, {breB, "BRL", 72 * time.Hour}, {paymentEnv(), "COP", 72 * time.Hour},
+	} {
+		in := payment("voucher", "")
+		in.Currency = tc.currency
+		tx, c := create(t, tc.env, in)
+		assert.Equal(t, tc.env.Now.Add(tc.lives), tx.Voucher.ExpirationDate)
+		require.Len(t, c.Timers, 1)
+		assert.Equal(t, tx.Voucher.ExpirationDate, c.Timers[0].At)
+		tc.env.Now = tx.Voucher.ExpirationDate
+		expired, refusal := engine.ExpireByTimer(tc.env, tx)
+		require.Nil(t, refusal)
+		reopened, refusal := engine.SetStatus(tc.env, expired.Transactions[0], "pending")
+		require.Nil(t, refusal)
+		assert.Equal(t, tc.env.Now.Add(tc.lives), reopened.Transactions[0].Voucher.ExpirationDate)
+	}
 }

@@ -31,6 +31,8 @@ const (
 	UnknownEnum  Kind = "unknown-enum"       // executed, every status is unknown
 	ExtraField   Kind = "extra-field"        // executed, every object has an extra member
 	StaleRead    Kind = "stale-read"         // a read by id returns the previous version
+	Lag          Kind = "lag"                // reads and lists show the state of some time ago
+	Shape        Kind = "shape"              // executed, the response is spelled in another way
 )
 
 // The faults of webhooks.
@@ -40,6 +42,7 @@ const (
 	DelayWebhook     Kind = "delay-webhook"     // the first attempt comes later, on the virtual clock
 	CorruptSignature Kind = "corrupt-signature" // the first attempt's signature is wrong
 	StaleTimestamp   Kind = "stale-timestamp"   // the first attempt's timestamp is too old
+	ShapeWebhook     Kind = "shape-webhook"     // the body is spelled in another way
 )
 
 // The bodies of a Status.
@@ -66,26 +69,29 @@ type Fault struct {
 	RetryAfter time.Duration // the header of Status and HTMLPage; 0 for none
 	Latency    time.Duration // wall time; of any fault for requests
 	Delay      time.Duration // of DelayWebhook, on the virtual clock
+	Behind     time.Duration // of Lag, on the virtual clock
+	Forms      string        // of Shape and ShapeWebhook: names of forms, separated by commas
 	Applied    bool          // the request is executed before a Status, HTMLPage or Hang
 
-	Account     string  // whose requests or webhooks; "" for all accounts
-	On          string  // the operation or kind of event; "" for any
-	Times       int     // the maximum number of hits; 0 for no limit
-	Nth         int     // hit only the nth match, from 1; 0 for every match
-	Probability float64 // 0 and 1 mean always
-	Never       bool    // a probability of 0
+	Account     string        // whose requests or webhooks; "" for all accounts
+	On          string        // the operation or kind of event; "" for any
+	For         time.Duration // how long it happens, on the virtual clock; 0 for no limit
+	Times       int           // the maximum number of hits; 0 for no limit
+	Nth         int           // hit only the nth match, from 1; 0 for every match
+	Probability float64       // 0 and 1 mean always
+	Never       bool          // a probability of 0
 }
 
 // Webhook reports whether the fault is for webhooks.
 func (k Kind) Webhook() bool {
-	return slices.Contains([]Kind{DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp}, k)
+	return slices.Contains([]Kind{DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp, ShapeWebhook}, k)
 }
 
 // kinds lists every fault.
 func kinds() []Kind {
 	return []Kind{
 		Slow, Status, ResetBefore, LoseResponse, Truncate, EmptyBody, HTMLPage, BadJSON, Hang, UnknownEnum, ExtraField,
-		StaleRead, DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp,
+		StaleRead, Lag, Shape, DropWebhook, DuplicateWebhook, DelayWebhook, CorruptSignature, StaleTimestamp, ShapeWebhook,
 	}
 }
 
@@ -98,6 +104,10 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("fault %s: the status must be 200 to 599, not %d", f.Kind, f.Status)
 	case f.Kind == Slow && f.Latency <= 0, f.Kind == DelayWebhook && f.Delay <= 0:
 		return fmt.Errorf("fault %s: the duration must be above zero, such as %s=800ms", f.Kind, f.Kind)
+	case f.Kind == Lag && f.Behind <= 0:
+		return fmt.Errorf("fault %s: the duration must be above zero, such as %s=2m", f.Kind, f.Kind)
+	case f.For < 0:
+		return fmt.Errorf("fault %s: for must be a duration above zero, such as 10m", f.Kind)
 	case f.Latency < 0 || f.Delay < 0 || f.RetryAfter < 0:
 		return errors.New("a duration of a fault must not be negative")
 	case f.Kind.Webhook() && f.Latency > 0:
@@ -113,6 +123,16 @@ func (f Fault) Validate() error {
 	case !validCode(f.Code):
 		return fmt.Errorf("fault status: the code must be 1 to %d capital letters, digits and underscores, "+
 			"such as INSUFFICIENT_FUNDS, not %q", maxCode, f.Code)
+	case f.Kind == Shape || f.Kind == ShapeWebhook:
+		if err := f.Kind.checkForms(f.Forms); err != nil {
+			return err
+		}
+	}
+	return f.validateOccurrence()
+}
+
+func (f Fault) validateOccurrence() error {
+	switch {
 	case f.Times < 0 || f.Nth < 0:
 		return errors.New("times and nth of a fault must not be negative")
 	case f.Probability < 0 || f.Probability > 1:
@@ -209,6 +229,10 @@ func setKind(f *Fault, k Kind, value string) error {
 		f.Status = http.StatusBadGateway
 	case k == DelayWebhook:
 		f.Delay, err = duration.Parse(value)
+	case k == Lag:
+		f.Behind, err = duration.Parse(value)
+	case k == Shape || k == ShapeWebhook:
+		f.Forms = strings.ReplaceAll(value, " ", "")
 	case value != "":
 		return fmt.Errorf("takes no value, but got %q", value)
 	}
@@ -238,6 +262,10 @@ func (f Fault) String() string {
 		text += "=" + strconv.Itoa(f.Status)
 	case DelayWebhook:
 		text += "=" + f.Delay.String()
+	case Lag:
+		text += "=" + f.Behind.String()
+	case Shape, ShapeWebhook:
+		text += "=" + f.Forms
 	case HTMLPage:
 		text += "; status=" + strconv.Itoa(f.Status)
 	default: // the name is complete

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/memory"
 	"github.com/gateway-go/gateway/mockserver/internal/respond"
@@ -87,6 +88,8 @@ func (in *Injector) inject(w http.ResponseWriter, r *http.Request, f Fault) {
 		memory.Reset(w)
 	case StaleRead:
 		in.Next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), staleKey{}, true)))
+	case Lag:
+		in.Next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), lagKey{}, f.Behind)))
 	case Slow:
 		in.Next.ServeHTTP(w, r)
 	default:
@@ -129,6 +132,8 @@ func (in *Injector) corrupt(w http.ResponseWriter, r *http.Request, f Fault) {
 		rec.send(rec.body.Bytes()[:rec.body.Len()/2])
 	case UnknownEnum:
 		rec.send(unknownEnums(rec.body.Bytes()))
+	case Shape:
+		rec.send(Shaped(rec.body.Bytes(), f.Forms))
 	case ExtraField:
 		rec.send(extraFields(rec.body.Bytes()))
 	default:
@@ -144,6 +149,14 @@ type staleKey struct{}
 
 // Stale reports whether a read returns the previous version.
 func Stale(ctx context.Context) bool { return ctx.Value(staleKey{}) != nil }
+
+type lagKey struct{}
+
+// Behind returns how long ago the state was that a read shows; 0 is the current one.
+func Behind(ctx context.Context) time.Duration {
+	d, _ := ctx.Value(lagKey{}).(time.Duration)
+	return d
+}
 
 // ChangeNoter is a response writer that is notified if the request changed
 // something.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gateway-go/gateway/mockserver/internal/events"
 )
@@ -29,6 +30,8 @@ type Set struct {
 	// nil accepts any pattern. It catches mistyped patterns, which would never
 	// match.
 	Known func(webhook bool, pattern string) bool
+	// Now returns the time of the virtual clock, on which faults end. Nil ends none.
+	Now func() time.Time
 	// Events is notified of changes and hits. It may be nil.
 	Events *events.Hub
 
@@ -45,6 +48,7 @@ type entry struct {
 	Fault
 
 	id     string
+	until  time.Time // its end on the virtual clock; zero for none
 	random *rand.Rand
 	seen   int
 	fired  int
@@ -54,8 +58,9 @@ type entry struct {
 type Report struct {
 	ID    string
 	Fault Fault
-	Seen  int // requests or webhooks that matched
-	Fired int // those that the fault hit
+	Until time.Time // its end on the virtual clock; zero for none
+	Seen  int       // requests or webhooks that matched
+	Fired int       // those that the fault hit
 }
 
 // Add appends a fault and returns its id. If several faults match, the first that
@@ -73,7 +78,7 @@ func (s *Set) Add(f Fault) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.list) >= maxFaults {
-		done := slices.IndexFunc(s.list, (*entry).done)
+		done := slices.IndexFunc(s.list, s.done)
 		if done < 0 {
 			return "", ErrLimit
 		}
@@ -84,6 +89,9 @@ func (s *Set) Add(f Fault) (id string, err error) {
 		Fault:  f,
 		id:     "fault_" + strconv.Itoa(s.count),
 		random: rand.New(rand.NewPCG(s.Seed, uint64(s.count))), //nolint:gosec // reproducible on purpose
+	}
+	if f.For > 0 && s.Now != nil {
+		w.until = s.Now().Add(f.For)
 	}
 	s.list = append(s.list, w)
 	s.armed.Store(int32(len(s.list))) //nolint:gosec // far below 2^31
@@ -141,7 +149,7 @@ func (s *Set) Reports(account string) []Report {
 	var reports []Report
 	for _, w := range s.list {
 		if account == "" || w.Account == account {
-			reports = append(reports, Report{ID: w.id, Fault: w.Fault, Seen: w.seen, Fired: w.fired})
+			reports = append(reports, Report{ID: w.id, Fault: w.Fault, Until: w.until, Seen: w.seen, Fired: w.fired})
 		}
 	}
 	return reports
@@ -171,7 +179,7 @@ func (s *Set) next(account, target string, webhook bool, matches func(pattern st
 	defer s.mu.Unlock()
 	for _, w := range s.list {
 		mine := w.Account == "" || w.Account == account
-		if mine && w.Kind.Webhook() == webhook && (w.On == "" || matches(w.On)) && w.fire() {
+		if mine && w.Kind.Webhook() == webhook && !s.over(w) && (w.On == "" || matches(w.On)) && w.fire() {
 			s.hit(account, target, w)
 			return w.Fault, true
 		}
@@ -179,9 +187,12 @@ func (s *Set) next(account, target string, webhook bool, matches func(pattern st
 	return Fault{}, false
 }
 
+// over reports whether the time of a fault has passed.
+func (s *Set) over(w *entry) bool { return !w.until.IsZero() && !s.Now().Before(w.until) }
+
 // done reports whether a fault can't fire again.
-func (w *entry) done() bool {
-	return w.Times > 0 && w.fired >= w.Times || w.Nth > 0 && w.seen >= w.Nth
+func (s *Set) done(w *entry) bool {
+	return s.over(w) || w.Times > 0 && w.fired >= w.Times || w.Nth > 0 && w.seen >= w.Nth
 }
 
 // fire counts a match and decides whether the fault hits it.
@@ -203,8 +214,8 @@ func (w *entry) fire() bool {
 	return true
 }
 
-// Matches reports whether a pattern matches the request: the operation's name
-// ("transactions.create", "transactions.*"), or an optional method and a path
+// Matches reports whether a pattern matches the request: an optional method and the
+// operation's name ("transactions.create", "GET transactions.*", "GET *") or a path
 // ("POST /v2/transactions", "/v2/transactions/{id}").
 func (r Request) Matches(pattern string) bool { return r.matches(pattern, PathMatches) }
 
@@ -217,14 +228,17 @@ func (r Request) CanMatch(pattern string) bool {
 }
 
 func (r Request) matches(pattern string, samePath func(pattern, path string) bool) bool {
-	method, path, found := strings.Cut(pattern, " ")
-	switch {
-	case !found && !strings.HasPrefix(pattern, "/"):
-		return Glob(pattern, r.Operation)
-	case !found:
-		method, path = "", pattern
+	method, target, found := strings.Cut(pattern, " ")
+	if !found {
+		method, target = "", pattern
 	}
-	return (method == "" || strings.EqualFold(method, r.Method)) && samePath(strings.TrimSpace(path), r.Path)
+	if method != "" && !strings.EqualFold(method, r.Method) {
+		return false
+	}
+	if target = strings.TrimSpace(target); strings.HasPrefix(target, "/") {
+		return samePath(target, r.Path)
+	}
+	return Glob(target, r.Operation)
 }
 
 // Glob reports whether a name matches a pattern, which may end in "*".

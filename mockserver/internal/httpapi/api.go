@@ -38,6 +38,9 @@ type Config struct {
 	// rejects it.
 	BasicTokenX string
 
+	// Keys are the keys that were revoked or replaced; nil means none.
+	Keys *Keys
+
 	// PublicURL is the server's address for buyers; "" means the one that the client
 	// used, or that of a proxy whose X-Forwarded-Host is one of Hosts.
 	PublicURL string
@@ -57,6 +60,9 @@ type API struct {
 
 // New returns the API over cfg.Store.
 func New(cfg Config) *API {
+	if cfg.Keys == nil {
+		cfg.Keys = &Keys{}
+	}
 	a := &API{cfg: cfg}
 	for _, r := range a.routes() {
 		a.inside.add(r)
@@ -90,22 +96,22 @@ func (a *API) Operations() []spec.Operation {
 	return list
 }
 
-// Account returns the key in a request, whether or not it would be accepted,
-// and "" if there is none.
+// Account returns the account of the key in a request, whether or not it would be
+// accepted, and "" if there is none.
 func (a *API) Account(r *http.Request) string {
 	keys, ok := a.credentials(r.Header)
 	if !ok || len(keys) == 0 {
 		return ""
 	}
-	return keys[0]
+	return a.cfg.Keys.Account(keys[0])
 }
 
 // Authenticate returns the key of a request's account, or the error response if
-// its credentials are rejected.
+// its credentials are rejected. A revoked key is accepted, so that it can be restored.
 func (a *API) Authenticate(r *http.Request) (key string, refused *respond.Problem) {
-	key, p := a.authenticate(r, false)
+	key, p := a.identify(r, false)
 	if p == nil {
-		return key, nil
+		return a.cfg.Keys.Account(key), nil
 	}
 	body := respond.NewProblem(r, p.status, p.code, p.detail)
 	return "", &body

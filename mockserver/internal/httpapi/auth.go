@@ -15,8 +15,21 @@ const apiKeyHeader = "Apikey"
 const maxKey = 256
 
 // authenticate returns the key of a request's account. Any secret key of the
-// server's environment opens its own account.
+// server's environment opens its own account, unless it replaces another one.
 func (a *API) authenticate(r *http.Request, legacy bool) (string, *problem) {
+	key, p := a.identify(r, legacy)
+	switch {
+	case p != nil:
+		return "", p
+	case a.cfg.Keys.Revoked(key):
+		return "", unauthorized("The API key has been revoked.")
+	default:
+		return a.cfg.Keys.Account(key), nil
+	}
+}
+
+// identify returns the key of a request.
+func (a *API) identify(r *http.Request, legacy bool) (string, *problem) {
 	keys, ok := a.credentials(r.Header)
 	switch {
 	case len(keys) == 0 && ok:

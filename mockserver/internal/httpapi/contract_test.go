@@ -184,7 +184,7 @@ func TestEveryBodyMustBeAnObject(t *testing.T) {
 		before := p.m.records()
 		for _, malformed := range []string{
 			p.body[:len(p.body)-1], p.body + "{}", p.body + ",", "null", "[]", `"text"`, "7", "{'a':1}", `{"a":1,}`, `{"a":1,"a":2}`,
-			`{"made_up":{"b":1,"b":1}}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":+1}`, "\ufeff{}", strings.Repeat(`{"a":`, 20_000),
+			`{"made_up":{"b":1,"b":1}}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a":+1}`, "\ufeff{}", "\ufeff" + p.body, "\ufeff", strings.Repeat(`{"a":`, 20_000),
 		} {
 			a := p.send(malformed, "Content-Type", "application/json")
 			if c.dialect == "live" && slices.Contains([]string{"null", "[]", `"text"`, "7"}, malformed) { // body-not-object
@@ -194,6 +194,7 @@ func TestEveryBodyMustBeAnObject(t *testing.T) {
 			}
 			a.problem(http.StatusBadRequest, "MALFORMED_JSON")
 			assert.NotContains(t, string(a.Body), "errors")
+			assert.Equal(t, strings.HasPrefix(malformed, "\ufeff"), strings.Contains(a.text("detail"), "byte order mark"), malformed)
 		}
 		a := p.send("", "Content-Type", "application/json")
 		if !w.optional {

@@ -164,6 +164,36 @@ func event(m *mock, dialect string, e *engine.Event) string {
 	return string(body)
 }
 
+// partial-refund-event: the kind of the event of a refund in part.
+func dialectOfPartialRefunds(m *mock, dialect string) {
+	id := m.create(charge())
+	m.move(id, engine.Pay)
+	for i, kind := range []string{in(dialect, "transaction.refunded", "transaction.partially_refunded"), "transaction.refunded"} {
+		m.move(id, func(env engine.Env, t *engine.Transaction) (engine.Change, *engine.Refusal) {
+			amount := int64(1 - i) // first a part, then the rest
+			c, refusal := engine.Refund(env, t, engine.RefundRequest{Amount: amount})
+			require.Nil(m.t, refusal)
+			require.Len(m.t, c.Events, 1)
+			assert.Equal(m.t, kind, c.Events[0].Kind)
+			return c, refusal
+		})
+	}
+}
+
+// colombian-vouchers: how long a voucher in Colombian pesos lives.
+func dialectOfColombianVouchers(m *mock, dialect string) {
+	body := charge("method", `"voucher"`, "currency", `"COP"`,
+		"buyer", `{"name":"Ana","email":"ana@example.com","address":{"street":"Calle 1","city":"Bogota","zipCode":"110111","country":"CO"}}`)
+	for key, lives := range map[string]string{
+		"sk_test_shop":    in(dialect, "2027-01-07T12:00:00.000Z", "2027-01-04T12:10:00.000Z"),
+		"sk_test_bre_b_1": in(dialect, "2027-01-07T12:00:00.000Z", "2027-01-04T12:05:00.000Z"),
+	} {
+		a := m.call(http.MethodPost, "/v2/transactions", body, "Authorization", "Bearer "+key)
+		require.Equal(m.t, http.StatusCreated, a.Status, string(a.Body))
+		assert.Equal(m.t, lives, a.at("data.voucher.expiration_date"))
+	}
+}
+
 // sandbox-pays: payments that the sandbox settles by itself.
 func dialectOfSandboxSettlement(m *mock, dialect string) {
 	buyer := func(document string) string {

@@ -59,6 +59,8 @@ func TestDialect(t *testing.T) {
 		{"absent-phone", dialectOfAbsentPhones},
 		{"sandbox-pays", dialectOfSandboxSettlement},
 		{"body-not-object", dialectOfBodies},
+		{"partial-refund-event", dialectOfPartialRefunds},
+		{"colombian-vouchers", dialectOfColombianVouchers},
 	}
 	var tested, documented []string
 	for _, p := range points {

@@ -87,7 +87,7 @@ type balanceView struct {
 
 func (a *API) getBalance(rq *request) (any, *engine.Refusal) {
 	v := balanceView{Currency: "BRL"}
-	rq.account.View(func(d *store.Data) { v.Balance = d.Balance })
+	rq.view(func(d *store.Data) { v.Balance = d.Balance })
 	return v, nil
 }
 

@@ -47,7 +47,7 @@ func (l listed[R, V]) page(rq *request) (page store.Page[R], items []V, p *probl
 	for name, values := range q {
 		q[name] = []string{spec.Joined(values)}
 	}
-	rq.account.View(func(d *store.Data) {
+	rq.view(func(d *store.Data) {
 		query := store.Query[R]{Cursor: q.Get("cursor")} // enough to check the cursor
 		if len(wrong) == 0 {
 			query = l.query(d, q)
@@ -74,7 +74,7 @@ func (l listed[R, V]) page(rq *request) (page store.Page[R], items []V, p *probl
 func (l listed[R, V]) byID(kind string) handler {
 	return plainly(func(rq *request) (any, *engine.Refusal) {
 		var r *R
-		rq.account.View(func(d *store.Data) { r = read(rq, l.table(d)) })
+		rq.view(func(d *store.Data) { r = read(rq, l.table(d)) })
 		if r == nil {
 			return nil, engine.NotFound(kind)
 		}

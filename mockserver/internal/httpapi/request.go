@@ -45,6 +45,16 @@ func read[R any](rq *request, t *store.Table[R]) *R {
 	return t.Get(rq.param)
 }
 
+// view reads the account, as it was some time ago if a fault requests that.
+func (rq *request) view(do func(*store.Data)) {
+	rq.account.View(func(d *store.Data) {
+		if behind := faults.Behind(rq.r.Context()); behind > 0 {
+			d = d.AsOf(rq.api.cfg.Now().Add(-behind))
+		}
+		do(d)
+	})
+}
+
 // maxBody is the maximum size of a body in bytes.
 const maxBody = 1 << 20
 
@@ -168,6 +178,9 @@ func (rq *request) decode(body []byte, v any, wrong []spec.Violation) *problem {
 	if err != nil {
 		if kind := jsontext.Value(body).Kind(); rq.api.cfg.Dialect.Live(spec.BodyNotObject) && kind != '{' && jsontext.Value(body).IsValid() {
 			return notAnObject(kind, wrong)
+		}
+		if jsonread.Marked(body) { // or the message would point at a byte that no editor shows
+			return malformed("The body begins with a byte order mark (the bytes EF BB BF), which JSON doesn't allow: send it without.")
 		}
 		return malformed("The body is not a valid JSON object: " + err.Error() + ".")
 	}

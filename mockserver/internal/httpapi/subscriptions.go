@@ -144,7 +144,7 @@ func hashOf(in *subscriptionBody) (string, error) {
 
 func (a *API) getSubscription(rq *request) (any, *engine.Refusal) {
 	var view *subscriptionView
-	rq.account.View(func(d *store.Data) {
+	rq.view(func(d *store.Data) {
 		if s := read(rq, &d.Subscriptions); s != nil {
 			view = a.viewSubscription(s)
 			view.Transactions = viewCharges(d, s)

@@ -62,7 +62,7 @@ func (a *API) newTransaction(in *gateway.TransactionParams) engine.NewTransactio
 
 func (a *API) getTransaction(rq *request) (any, *engine.Refusal) {
 	var t *engine.Transaction
-	rq.account.View(func(d *store.Data) { t = read(rq, &d.Transactions) })
+	rq.view(func(d *store.Data) { t = read(rq, &d.Transactions) })
 	if t == nil {
 		return nil, engine.NotFound("transaction")
 	}

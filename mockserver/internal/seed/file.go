@@ -138,6 +138,17 @@ func Parse(name string, text []byte, now time.Time) (*File, error) {
 	return f, f.failed()
 }
 
+// Accounts returns the keys of the accounts in which the file creates something. first
+// is that of the entries at the top.
+func (f *File) Accounts(first string) (keys []string) {
+	for _, a := range f.accounts {
+		if len(a.entries) > 0 {
+			keys = append(keys, cmp.Or(a.key, first))
+		}
+	}
+	return keys
+}
+
 func (f *File) failed() error {
 	if len(f.errs) == 0 {
 		return nil

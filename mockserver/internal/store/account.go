@@ -52,10 +52,11 @@ type core struct {
 	store *Store
 	key   string
 
-	mu   sync.RWMutex
-	data Data
-	ids  *ids.Source
-	due  bool // a commit has set a timer that is already due
+	mu      sync.RWMutex
+	data    Data
+	ids     *ids.Source
+	due     bool   // a commit has set a timer that is already due
+	commits uint64 // how often the content has changed, so that a copy is known to be outdated
 }
 
 // Data is the content of an account. It may be used only within [Account.View]
@@ -77,6 +78,16 @@ type Data struct {
 	spent       map[string]struct{}
 	responses   responses
 	history     history
+}
+
+// AsOf returns the resources as they were at a time; see [Table.AsOf]. The balance and
+// the v1 integration are the current ones.
+func (d *Data) AsOf(at time.Time) *Data {
+	then := *d
+	then.Transactions, then.Customers = d.Transactions.AsOf(at), d.Customers.AsOf(at)
+	then.Transfers, then.Subscriptions = d.Transfers.AsOf(at), d.Subscriptions.AsOf(at)
+	then.Links, then.Sessions = d.Links.AsOf(at), d.Sessions.AsOf(at)
+	return &then
 }
 
 // Spent reports whether a single-use token is used up.
@@ -150,6 +161,9 @@ const waitingKey = "sk_test_waiting"
 // noPixAutomaticKey begins the keys of accounts that may not use Pix Automatico.
 const noPixAutomaticKey = "sk_test_no_pix_automatic"
 
+// breBKey begins the keys of accounts whose Colombian vouchers are paid by Bre-B.
+const breBKey = "sk_test_bre_b"
+
 func (a *Account) env() engine.Env {
 	cfg := &a.store.cfg
 	return engine.Env{
@@ -159,6 +173,7 @@ func (a *Account) env() engine.Env {
 		IDs:            a.ids,
 		Waiting:        strings.HasPrefix(a.key, waitingKey),
 		NoPixAutomatic: strings.HasPrefix(a.key, noPixAutomaticKey),
+		BreB:           strings.HasPrefix(a.key, breBKey),
 		AutoPay:        cfg.AutoPay,
 		Fee:            cfg.Fee,
 		Settled:        cfg.Settled,
@@ -191,6 +206,9 @@ func (a *Account) commit(c engine.Change, fired *clock.Timer) *engine.Refusal {
 	send, refusal := a.persist(Commit{Change: c, Fired: fired, Integration: integration, Cause: cause})
 	if refusal != nil {
 		return refusal
+	}
+	if !c.Empty() {
+		a.commits++
 	}
 	changes := a.statusChanges(c)
 	grown = a.data.record(c, cause, a.store.cfg.Requests())

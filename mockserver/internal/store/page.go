@@ -307,7 +307,7 @@ func (t *Table[R]) parseCursor(s string) (int, bool) {
 		return 0, false
 	}
 	at := int(binary.BigEndian.Uint32(b))
-	return at, at < len(t.rows)
+	return at, at < len(t.rows)+t.hidden
 }
 
 func (t *Table[R]) checksum(b []byte) uint32 {

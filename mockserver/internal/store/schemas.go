@@ -26,6 +26,7 @@ func transactions() schema[engine.Transaction] {
 		name:    "transactions",
 		id:      func(t *engine.Transaction) string { return t.ID },
 		size:    memlimit.SizeOfTransaction,
+		times:   func(t *engine.Transaction) (created, updated time.Time) { return t.CreatedAt, t.UpdatedAt },
 		created: func(t *engine.Transaction) time.Time { return t.CreatedAt },
 		ref:     func(t *engine.Transaction) string { return t.ExternalRef },
 		facets: []func(*engine.Transaction) string{
@@ -62,6 +63,7 @@ func customers() schema[engine.Customer] {
 		name:    "customers",
 		id:      func(c *engine.Customer) string { return c.ID },
 		size:    memlimit.SizeOfCustomer,
+		times:   func(c *engine.Customer) (created, updated time.Time) { return c.CreatedAt, c.UpdatedAt },
 		created: func(c *engine.Customer) time.Time { return c.CreatedAt },
 		ref:     func(c *engine.Customer) string { return c.ExternalRef },
 		facets: []func(*engine.Customer) string{
@@ -86,10 +88,11 @@ const TransferStatus Facet[engine.Transfer] = 0
 
 func transfers() schema[engine.Transfer] {
 	return schema[engine.Transfer]{
-		name: "transfers",
-		id:   func(t *engine.Transfer) string { return t.ID },
-		size: memlimit.SizeOfTransfer,
-		ref:  func(t *engine.Transfer) string { return t.ExternalRef },
+		name:  "transfers",
+		id:    func(t *engine.Transfer) string { return t.ID },
+		size:  memlimit.SizeOfTransfer,
+		times: func(t *engine.Transfer) (created, updated time.Time) { return t.CreatedAt, t.UpdatedAt },
+		ref:   func(t *engine.Transfer) string { return t.ExternalRef },
 		facets: []func(*engine.Transfer) string{
 			TransferStatus: func(t *engine.Transfer) string { return t.Status },
 		},
@@ -108,6 +111,7 @@ func subscriptions() schema[engine.Subscription] {
 		name:    "subscriptions",
 		id:      func(s *engine.Subscription) string { return s.ID },
 		size:    memlimit.SizeOfSubscription,
+		times:   func(s *engine.Subscription) (created, updated time.Time) { return s.CreatedAt, s.UpdatedAt },
 		created: func(s *engine.Subscription) time.Time { return s.CreatedAt },
 		ref:     func(s *engine.Subscription) string { return s.IdempotencyKey },
 		facets: []func(*engine.Subscription) string{
@@ -127,19 +131,21 @@ func subscriptions() schema[engine.Subscription] {
 // A link's id in its table is its slug.
 func links() schema[engine.Link] {
 	return schema[engine.Link]{
-		name: "links",
-		id:   func(l *engine.Link) string { return l.Slug },
-		size: memlimit.SizeOfLink,
+		name:  "links",
+		id:    func(l *engine.Link) string { return l.Slug },
+		size:  memlimit.SizeOfLink,
+		times: func(l *engine.Link) (created, updated time.Time) { return l.CreatedAt, l.UpdatedAt },
 	}
 }
 
 // A product's id is a number, and its reference the external id.
 func products() schema[engine.CatalogProduct] {
 	return schema[engine.CatalogProduct]{
-		name: "products",
-		id:   func(p *engine.CatalogProduct) string { return strconv.FormatInt(p.ID, 10) },
-		size: memlimit.SizeOfProduct,
-		ref:  func(p *engine.CatalogProduct) string { return p.ExternalID },
+		name:  "products",
+		id:    func(p *engine.CatalogProduct) string { return strconv.FormatInt(p.ID, 10) },
+		size:  memlimit.SizeOfProduct,
+		times: func(*engine.CatalogProduct) (created, updated time.Time) { return created, updated }, // always current
+		ref:   func(p *engine.CatalogProduct) string { return p.ExternalID },
 	}
 }
 
@@ -149,10 +155,11 @@ const SessionSlug Posting[engine.Session] = 0
 // A session's reference is its token.
 func sessions() schema[engine.Session] {
 	return schema[engine.Session]{
-		name: "sessions",
-		id:   func(s *engine.Session) string { return s.ID },
-		size: memlimit.SizeOfSession,
-		ref:  func(s *engine.Session) string { return s.Token },
+		name:  "sessions",
+		id:    func(s *engine.Session) string { return s.ID },
+		size:  memlimit.SizeOfSession,
+		times: func(s *engine.Session) (created, updated time.Time) { return s.CreatedAt, s.UpdatedAt },
+		ref:   func(s *engine.Session) string { return s.Token },
 		postings: []func(*engine.Session) string{
 			SessionSlug: func(s *engine.Session) string { return s.Slug },
 		},

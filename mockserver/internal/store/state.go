@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -29,6 +30,13 @@ type AccountState struct {
 	History []Step        `json:",omitempty"` // the latest steps of the resources
 }
 
+// Copied is the state of some accounts, for changing it elsewhere; see [Store.TakeOver].
+type Copied struct {
+	State
+
+	commits map[string]uint64 // those of each account; see core
+}
+
 // State returns a consistent copy of the store.
 func (s *Store) State() (State, error) { return s.StateAt(func() {}) }
 
@@ -41,12 +49,34 @@ func (s *Store) StateAt(then func()) (State, error) {
 	return state, err
 }
 
+// StateOf returns a consistent copy of the open accounts among the given ones, for
+// [Store.TakeOver]. It calls then before any of them can change.
+func (s *Store) StateOf(keys []string, then func()) (copied Copied, err error) {
+	copied.commits = map[string]uint64{}
+	copied.State, err = s.copyOf(func(key string) bool { return slices.Contains(keys, key) }, func() {
+		for _, key := range keys {
+			if a := s.accounts[key]; a != nil {
+				copied.commits[key] = a.commits
+			}
+		}
+		then()
+	})
+	return copied, err
+}
+
 func (s *Store) copy(then func()) (state State, err error) {
+	return s.copyOf(func(string) bool { return true }, then)
+}
+
+func (s *Store) copyOf(wanted func(key string) bool, then func()) (state State, err error) {
 	// No account is opened in the meantime. This can't deadlock: a goroutine that holds
 	// an account's lock never waits for this one.
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, key := range slices.Sorted(maps.Keys(s.accounts)) {
+		if !wanted(key) {
+			continue
+		}
 		a := s.accounts[key]
 		a.mu.RLock()
 		defer a.mu.RUnlock()
@@ -142,6 +172,7 @@ func (a *Account) restore(d Data, source *ids.Source) {
 
 // fill replaces the content of the account.
 func (a *Account) fill(d Data) {
+	a.commits++
 	a.store.cfg.Memory.Add(d.size() - a.data.size())
 	a.data = d
 }
@@ -196,6 +227,11 @@ func (s *Store) Replay(c Commit) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.replay(c)
+}
+
+// replay applies a commit to the account, whose lock is held.
+func (a *Account) replay(c Commit) error {
 	if err := a.ids.UnmarshalBinary(c.IDs); err != nil {
 		return err
 	}
@@ -203,13 +239,42 @@ func (s *Store) Replay(c Commit) error {
 		a.empty()
 		return nil
 	}
+	a.commits++
 	grown := int64(0)
 	if c.Cause.Text != "" {
 		grown = a.data.record(c.Change, c.Cause, 0)
 	}
-	s.cfg.Memory.Add(grown + a.data.put(c.Change))
+	a.store.cfg.Memory.Add(grown + a.data.put(c.Change))
 	a.schedule(c.Change.Timers)
 	return nil
+}
+
+// TakeOver applies the commits that were made in another store which began with a copy
+// of some accounts. Other accounts are neither locked nor read. If one of the copied
+// accounts has changed since, TakeOver reports false. Otherwise it calls save with the
+// accounts locked; only if that succeeds, everything becomes visible at once, and the
+// function that save returned sends the webhooks.
+//
+// The caller drops the timers that have fired, before any can fire again.
+func (s *Store) TakeOver(keys []string, copied Copied, commits []Commit, save func() (send func(), err error)) (same bool, err error) {
+	keys = slices.Compact(slices.Sorted(slices.Values(keys))) // locks are taken in this order, as in StateAt
+	for _, key := range keys {
+		a := s.Account(key)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.commits != copied.commits[key] { // 0 for one that was not open
+			return false, nil
+		}
+	}
+	send, err := save()
+	if err != nil {
+		return true, err
+	}
+	for _, c := range commits {
+		err = errors.Join(err, s.Account(c.Account).replay(c)) // ids that a store has encoded can be decoded
+	}
+	send()
+	return true, err
 }
 
 // Check returns an error if the content of the accounts after [Store.Replay] is not one

@@ -13,6 +13,8 @@ type schema[R any] struct {
 	name string // part of a cursor's checksum, so that cursors of other tables are rejected
 	id   func(*R) string
 	size func(*R) int64 // an estimate, for the memory limit
+	// times returns the times of the creation and of the latest change.
+	times func(*R) (created, updated time.Time)
 	// created returns the creation time, for filters by date. It may be nil.
 	created func(*R) time.Time
 	// ref returns the caller's own reference, which is unique unless it is "". It may
@@ -31,9 +33,10 @@ type Table[R any] struct {
 	byID   map[string]uint32
 	byRef  map[string]uint32
 
-	before   map[string]*R // the latest replaced versions, by id
-	replaced []string      // their ids, as a ring buffer
-	oldest   int           // the index of the oldest id in replaced
+	before   map[string][]*R // the latest replaced versions, by id, oldest first
+	replaced []string        // the id of each of them, as a ring buffer
+	oldest   int             // the index of the oldest in replaced
+	hidden   int             // how many rows are left out: see [Table.AsOf]
 
 	remembered int64 // the approximate size of before
 
@@ -82,8 +85,8 @@ const maxBefore = 1024
 // Before returns a resource as it was before its last change. It returns nil if the
 // last change created it, and the current version if the change was too long ago.
 func (t *Table[R]) Before(id string) *R {
-	if old, ok := t.before[id]; ok {
-		return old
+	if old := t.before[id]; len(old) > 0 {
+		return old[len(old)-1]
 	}
 	r := t.Get(id)
 	if row, ok := any(r).(interface{ Stamp() *engine.Row }); r != nil && ok && row.Stamp().Rev > 1 {
@@ -92,25 +95,55 @@ func (t *Table[R]) Before(id string) *R {
 	return nil
 }
 
+// AsOf returns the table as it was at a time: resources that were created later are left
+// out. Of a resource that has changed more often since than the table remembers, it has
+// the oldest version that is left.
+func (t *Table[R]) AsOf(at time.Time) Table[R] {
+	then := newTable(t.schema)
+	for _, r := range t.rows {
+		if v := t.versionAt(r, at); v != nil {
+			then.put(v, uint64(len(then.rows))+1)
+		}
+	}
+	then.hidden = len(t.rows) - len(then.rows)
+	return then
+}
+
+// versionAt returns the version that a resource had at a time, nil if it did not exist.
+func (t *Table[R]) versionAt(r *R, at time.Time) *R {
+	created, updated := t.schema.times(r)
+	if created.After(at) {
+		return nil
+	}
+	old := t.before[t.schema.id(r)]
+	for i := len(old) - 1; i >= 0 && updated.After(at); i-- {
+		r = old[i]
+		_, updated = t.schema.times(r)
+	}
+	return r
+}
+
 // remember stores a replaced version. If there are too many, it drops the oldest.
 func (t *Table[R]) remember(id string, old *R) {
 	if t.before == nil {
-		t.before = map[string]*R{}
+		t.before = map[string][]*R{}
 	}
-	if earlier, again := t.before[id]; again {
-		t.remembered -= t.schema.size(earlier)
+	if len(t.replaced) < maxBefore {
+		t.replaced = append(t.replaced, id)
 	} else {
-		if len(t.replaced) < maxBefore {
-			t.replaced = append(t.replaced, id)
+		oldest := t.replaced[t.oldest]
+		versions := t.before[oldest]
+		t.remembered -= t.schema.size(versions[0])
+		if len(versions) == 1 {
+			delete(t.before, oldest)
 		} else {
-			t.remembered -= t.schema.size(t.before[t.replaced[t.oldest]])
-			delete(t.before, t.replaced[t.oldest])
-			t.replaced[t.oldest] = id
-			t.oldest = (t.oldest + 1) % maxBefore
+			t.before[oldest] = versions[1:]
 		}
+		t.replaced[t.oldest] = id
+		t.oldest = (t.oldest + 1) % maxBefore
 	}
 	t.remembered += t.schema.size(old)
-	t.before[id] = old
+	t.before[id] = append(t.before[id], old)
 }
 
 // ByRef returns the resource with a reference, or nil. No resource has the
