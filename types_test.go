@@ -36,6 +36,12 @@ func TestTimestampForms(t *testing.T) {
 		`"2027-01-04T12:00:00"`:           noon,
 		`"2027-01-04 12:00:00"`:           noon,
 		`"2027-01-04 09:00:00-03:00"`:     noon,
+		`"2027-01-04T12:00Z"`:             noon,
+		`"2027-01-04T09:00-03:00"`:        noon,
+		`"2027-01-04T09:00-0300"`:         noon,
+		`"2027-01-04 12:00"`:              noon,
+		`"2027-01-04t12:00z"`:             noon,
+		`"2027-01-04 12:00 UTC"`:          noon,
 		`"2027-01-04"`:                    noon.Add(-12 * time.Hour),
 		`"2027-01-04T12\u003a00:00.000Z"`: noon,
 		`1799064000`:                      noon,
@@ -85,6 +91,7 @@ func TestTimestampForms(t *testing.T) {
 		var ts gateway.Timestamp
 		require.NoError(t, jsonv2.Unmarshal([]byte(text), &ts), text)
 		assert.True(t, want.Equal(ts.Time), "%s is %s", text, ts.Time)
+		assert.Equal(t, want.IsZero() && text != `null` && text != `""`, ts.Unreadable(), text)
 		back, err := jsonv2.Marshal(ts)
 		require.NoError(t, err)
 		if text == `""` {

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"cmp"
 	"strings"
 	"unicode/utf8"
@@ -82,7 +81,7 @@ type parsed struct {
 }
 
 func parse(body []byte) (p parsed, err error) {
-	body = bytes.TrimPrefix(body, byteOrderMark)
+	body = jsonread.WithoutMark(body)
 	err = jsonread.Read(body, func(d *jsonread.Document) {
 		if env := (envelope{doc: d}); env.read() {
 			p = env.parsed(body)
@@ -99,8 +98,6 @@ func parse(body []byte) (p parsed, err error) {
 	p.Raw = body
 	return p, nil
 }
-
-var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // usable reports whether s can be a key: not too long, without control
 // characters, and without U+FFFD, to which all invalid bytes are mapped.

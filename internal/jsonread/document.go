@@ -23,9 +23,9 @@ import (
 // or a duplicate member must not hide a payment.
 var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// WithoutMark returns the content of a file without the byte order mark with which some
-// editors begin it.
-func WithoutMark(file []byte) []byte { return bytes.TrimPrefix(file, []byte("\xEF\xBB\xBF")) }
+// WithoutMark returns a text without the byte order mark with which some editors begin a
+// file, and some servers a response.
+func WithoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xEF\xBB\xBF")) }
 
 // Document is a JSON value, parsed into a flat list of nodes in the order of the
 // text. A node is identified by its index; 0 is the whole value, whose first
