@@ -58,26 +58,28 @@ func perform[T any](ctx context.Context, r *request, params any, path []string) 
 	if err != nil {
 		return nil, err
 	}
-	return decode[T](r, res)
+	return decode[T](ctx, r, res)
 }
 
 // decode returns the resource in a 2xx response.
-func decode[T any](r *request, res *transport.Result) (*T, error) {
-	data, raw, requestID, err := wire.DecodeEnvelope[T](res.Body)
+func decode[T any](ctx context.Context, r *request, res *transport.Result) (*T, error) {
+	got, err := wire.DecodeEnvelope[T](res.Body, membersOf[T]())
 	if err == nil {
-		err = checkIdentity(data)
+		err = checkIdentity(got.Data)
 	}
 	if err != nil {
 		return nil, r.undecodable(res, err)
 	}
-	if k, ok := any(data).(keeper); ok {
+	if k, ok := any(got.Data).(keeper); ok {
+		raw := got.Raw
 		if len(res.Body) <= jsonread.ShortBody {
 			raw = bytes.Clone(raw) // the strings of data are parts of the body, and a caller may change Raw
 		}
 		k.keep(raw)
 	}
-	r.fillResponse(res, requestID)
-	return data, nil
+	r.fillResponse(res, got.RequestID)
+	r.warnUnread(ctx, leftOut(got.Unread, got.Data))
+	return got.Data, nil
 }
 
 // request is one prepared call.
@@ -436,6 +438,11 @@ func (s *Subscription) keep(raw json.RawMessage)      { s.Raw = raw }
 func (l *CheckoutLink) keep(raw json.RawMessage)      { l.Raw = raw }
 func (s *CheckoutSession) keep(raw json.RawMessage)   { s.Raw = raw }
 
+func (t *Transaction) asReceived() json.RawMessage  { return t.Raw }
+func (t *Transfer) asReceived() json.RawMessage     { return t.Raw }
+func (c *Customer) asReceived() json.RawMessage     { return c.Raw }
+func (s *Subscription) asReceived() json.RawMessage { return s.Raw }
+
 // checkIdentity returns an error if v is a resource without the field that
 // identifies it.
 func checkIdentity(v any) error {
@@ -483,6 +490,12 @@ type Response struct {
 	// Recovered reports that an earlier attempt, whose response was lost, had
 	// created the resource, and that the client found it by its reference.
 	Recovered bool
+
+	// Unread lists the members that were left out of the result because their values
+	// have another type than documented, and the times that can't be read: "fee",
+	// "updated_at". The result's Raw has them. No member that decides about money is
+	// among them: such a value is an error.
+	Unread []string
 
 	// Existing reports that the gateway returned an existing resource with the
 	// same reference and the same content as this call.

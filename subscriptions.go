@@ -191,7 +191,8 @@ type RecurringAuthorization struct {
 	ExpirationDate Timestamp           `json:"expiration_date"`           // nullable; live gateways also call it expires_at
 	PaymentLinkURL string              `json:"payment_link_url,omitzero"` // a page on which the payer can authorize; only some live gateways have one
 
-	renamed bool // ExpirationDate was received as expires_at
+	renamed bool          // ExpirationDate was received as expires_at
+	unread  []wire.Unread // what was left out
 }
 
 // plainAuthorization is a RecurringAuthorization without methods.
@@ -204,16 +205,19 @@ type authorizationItem struct {
 	ExpiresAt Timestamp `json:"expires_at,omitzero"`
 }
 
-// UnmarshalJSON reads an object in either spelling.
+// UnmarshalJSON reads an object in either spelling. Its members only inform: whether the
+// payer may be charged is the state of the subscription.
 func (r *RecurringAuthorization) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || b[0] != '{' {
 		return errors.New("an authorization must be an object")
 	}
 	var item authorizationItem
-	if err := wire.Decode(b, &item); err != nil {
+	unread, err := wire.DecodeMembers(b, &item, &spec.AuthorizationMembers)
+	if err != nil {
 		return err
 	}
 	*r = RecurringAuthorization(item.plainAuthorization)
+	r.unread = unread
 	if r.ExpirationDate.IsZero() && !item.ExpiresAt.IsZero() {
 		r.ExpirationDate, r.renamed = item.ExpiresAt, true
 	}
@@ -350,6 +354,7 @@ var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
 	automatic: true,
 	reference: func(p *SubscriptionParams) *string { return &p.IdempotencyKey },
 	differing: differingSubscription,
+	compared:  []string{"customerId", "paymentMethod", "interval", "intervalCount", "trialEnd", "currentPeriodStart"},
 }
 
 // differingSubscription checks whether s matches p, rather than being an older

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -59,15 +60,15 @@ func FuzzList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, items, cursor string, total int) {
 		array := jsontext.Value("[" + items + "]")
 		if !array.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) || !utf8.ValidString(cursor) {
-			_, _ = wire.DecodeList[gateway.Transaction]([]byte(items)) // must not panic
+			_, _ = wire.DecodeList[gateway.Transaction]([]byte(items), &spec.TransactionMembers) // must not panic
 			return
 		}
 		quoted, err := jsontext.AppendQuote(nil, cursor)
 		require.NoError(t, err)
 		members := fmt.Sprintf(`"data":%s,"total":%d,"next_cursor":%s,"prev_cursor":null`, array, total, quoted)
 
-		nested, errNested := wire.DecodeList[gateway.Transaction]([]byte(`{"success":true,"requestId":"r","data":{` + members + `}}`))
-		flat, errFlat := wire.DecodeList[gateway.Transaction]([]byte(`{"success":true,"requestId":"r",` + members + `}`))
+		nested, errNested := wire.DecodeList[gateway.Transaction]([]byte(`{"success":true,"requestId":"r","data":{`+members+`}}`), &spec.TransactionMembers)
+		flat, errFlat := wire.DecodeList[gateway.Transaction]([]byte(`{"success":true,"requestId":"r",`+members+`}`), &spec.TransactionMembers)
 
 		require.Equal(t, errNested == nil, errFlat == nil, "%v, %v", errNested, errFlat)
 		if errFlat == nil {
