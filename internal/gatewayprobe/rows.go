@@ -27,7 +27,7 @@ func reasons() map[string]string {
 			client-texts client-minor-units`},
 		{"it is about this project's webhook receiver, not about the gateway", `
 			signature-window signatures receiver-capacity hung-handlers receiver-pause signing-key-length receiver-statuses
-			receiver-ids receiver-lenient receiver-amounts read-back read-back-words read-back-facts receiver-retention
+			receiver-ids receiver-lenient receiver-amounts read-back read-back-words read-back-facts event-forms receiver-retention
 			receiver-backoff receiver-unhandled receiver-conflict receiver-memory read-back-trial event-ids event-order reconciled-kinds
 			reconciled-references reconciled-repair`},
 		{"it is about this project's outbox, not about the gateway", `
