@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -241,7 +242,29 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 		AttemptTimeout: cmp.Or(r.o.attemptTimeout, s.attemptTimeout),
 		RepeatOf:       r.o.firstSent,
 	}
-	return r.client.engine.Do(ctx, &r.transport), nil
+	res := r.client.engine.Do(ctx, &r.transport)
+	r.watchKey(ctx, res)
+	return res, nil
+}
+
+// watchKey logs once that the gateway rejects the client's key, which may expire without
+// notice, and once that it accepts it again.
+func (r *request) watchKey(ctx context.Context, res *transport.Result) {
+	rejected, logger := r.client.settings.keyRejected, r.client.settings.logger
+	if logger == nil || r.o.credential != nil || r.o.header.Get(sessionTokenHeader) != "" { // a 401 may be about those
+		return
+	}
+	switch {
+	case res.Status == http.StatusUnauthorized && res.Definite:
+		if rejected.CompareAndSwap(false, true) {
+			logger.LogAttrs(ctx, slog.LevelError, "gateway: the gateway rejects the key: every call fails until it is replaced",
+				slog.String("op", r.op.Name), slog.String("request_id", res.RequestID()))
+		}
+	case res.Err == nil && isSuccess(res.Status):
+		if rejected.CompareAndSwap(true, false) {
+			logger.LogAttrs(ctx, slog.LevelInfo, "gateway: the gateway accepts the key again")
+		}
+	}
 }
 
 // useKey sets the call's Idempotency-Key. If the gateway supports the header,

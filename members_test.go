@@ -18,6 +18,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // place is a response in which a resource is returned.
@@ -330,8 +331,7 @@ func (p *place) body(t *testing.T) (body map[string]any, resource any) {
 }
 
 // Every member of every response is sent in every type. A member that decides about money
-// is an error, so that a write has an unknown outcome, and a read is not taken for an
-// answer. Any other does not fail the call: it is left out, stays in Raw and is reported.
+// is an error, so that a write has an unknown outcome, and a read fails. Any other does not fail the call: it is left out, stays in Raw and is reported.
 func TestMembersOfAnotherType(t *testing.T) {
 	t.Parallel()
 	var count struct {
@@ -567,4 +567,74 @@ func TestAnExistingResourceMustBeComparable(t *testing.T) {
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 	require.ErrorContains(t, err, "whose pix_key can't be read")
 	assert.NotContains(t, err.Error(), "bob")
+}
+
+// A key expires without notice. Every call fails then, and one line of the log says why.
+func TestARejectedKeyIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	rejected := reply(401, `{"title":"Unauthorized","status":401,"code":"UNAUTHORIZED"}`)
+	accepted := reply(200, `{"success":true,"data":{"id":"tx-1","status":"paid"}}`)
+	proxy := reply(401, `<html>sign in</html>`)
+	var logged strings.Builder
+	client := clientOf(t, play(proxy, rejected, rejected, accepted, rejected, rejected),
+		gateway.WithMaxAttempts(1), gateway.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+	get := func(c *gateway.Client) { _, _ = c.Transactions.Get(t.Context(), "tx-1") }
+	count := func() int { return strings.Count(logged.String(), "the gateway rejects the key") }
+	get(client)
+	assert.Zero(t, count(), "the 401 of a proxy is not the gateway's")
+	get(client)
+	copied, err := client.With()
+	require.NoError(t, err)
+	get(copied)
+	assert.Equal(t, 1, count(), logged.String())
+	get(client)
+	assert.Equal(t, 1, strings.Count(logged.String(), "accepts the key again"))
+	_, _ = client.CheckoutSessions.Update(t.Context(), "mugs", gateway.NewSecret("old"), gateway.CheckoutSessionParams{PaymentMethod: gateway.Pix})
+	assert.Equal(t, 1, count(), "this is about the session's token")
+	get(client)
+	assert.Equal(t, 2, count())
+	assert.NotContains(t, logged.String(), testKey)
+}
+
+// FuzzOddCreate checks a 201 with any member of any value: it does not panic, and a success has
+// what decides about money exactly as it was sent.
+func FuzzOddCreate(f *testing.F) {
+	for _, name := range []string{
+		"id", "status", "amount", "currency", "external_ref", "base_price", "paid_amount", "fee", "products", "next_action", "updated_at",
+		"informations", "buyer", "pix", "splits", "installments", "metadata", "method", "new",
+	} {
+		for _, value := range []string{`7`, `"soon"`, `"12"`, `{"net_amount":"x"}`, `[{"name":1}]`, `true`, `null`, `1.5`, `""`, `[]`, `1e400`, `"\ud800"`, `{"a":1,"a":2}`} {
+			f.Add(name, value, true)
+		}
+	}
+	f.Fuzz(func(t *testing.T, name, value string, first bool) {
+		if !json.Valid([]byte(value)) {
+			return
+		}
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return
+		}
+		member := string(quoted) + ":" + value
+		rest := `"id":"tx-1","status":"pending","amount":15990,"currency":"BRL","method":"pix","external_ref":"order-1001"`
+		data := rest + "," + member
+		if first {
+			data = member + "," + rest
+		}
+		client := clientOf(t, play(reply(201, `{"success":true,"data":{`+data+`}}`)), gateway.WithMaxAttempts(1))
+		tx, err := client.Transactions.Create(t.Context(), pixOrder())
+		if err != nil {
+			require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, "something was created: %s", data)
+			assert.True(t, spec.TransactionMembers.IsStrict(name) || name == "method", "%s failed a create: %s", name, data)
+			return
+		}
+		assert.NotEmpty(t, tx.ID)
+		assert.True(t, tx.AmountIs(15990) || tx.Amount == 0, "%s: %d", data, tx.Amount)
+		assert.Contains(t, []gateway.Currency{"", gateway.BRL}, tx.Currency)
+		encoded, err := json.Marshal(tx)
+		require.NoError(t, err)
+		var again gateway.Transaction
+		require.NoError(t, wire.Decode(encoded, &again), "%s", encoded)
+		assert.Equal(t, tx.Amount, again.Amount)
+	})
 }

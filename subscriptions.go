@@ -296,15 +296,16 @@ type SubscriptionParams struct {
 // gateway's clock or data; see [ValidationError].
 func (p SubscriptionParams) Validate() error { return validate(p, spec.Subscription) }
 
-// Warnings says what of the retry policy banks don't execute: a debit of a Pix
-// Automatico is retried at most three times, on different days within seven days.
-// Gateways accept other policies, so [SubscriptionParams.Validate] and Create do too;
+// Warnings says what of the params banks don't execute: a Pix Automatico is charged
+// weekly, monthly, quarterly, half-yearly or yearly, and a debit is retried at most three
+// times, on different days within seven days. Gateways accept other params, so [SubscriptionParams.Validate] and Create do too;
 // Create writes the warnings to the logger of [WithLogger]. It is nil for a card.
 func (p SubscriptionParams) Warnings() []string {
 	if p.PaymentMethod != SubscriptionPixAutomatic {
 		return nil
 	}
-	return spec.PixRetryWarnings(string(p.FailurePolicy), p.RetryOffsetsDays)
+	return append(spec.PixPeriodWarnings(string(p.Interval), p.IntervalCount),
+		spec.PixRetryWarnings(string(p.FailurePolicy), p.RetryOffsetsDays)...)
 }
 
 // SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}. It has the
@@ -401,7 +402,7 @@ func agreesOnTrial(end time.Time, s *Subscription) bool {
 func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionParams, opts ...RequestOption) (*Subscription, error) {
 	for _, warning := range params.Warnings() {
 		if logger := s.client.settings.logger; logger != nil {
-			logger.WarnContext(ctx, "gateway: banks don't execute this retry policy", slog.String("warning", warning), slog.String("op", createSubscription.operation.Name))
+			logger.WarnContext(ctx, "gateway: banks don't execute this Pix Automatico as requested", slog.String("warning", warning), slog.String("op", createSubscription.operation.Name))
 		}
 	}
 	return create(ctx, s.client, &createSubscription, &params, opts)

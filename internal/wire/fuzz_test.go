@@ -83,3 +83,22 @@ func FuzzList(f *testing.F) {
 		}
 	})
 }
+
+// Gateways name the field of an error in several ways.
+func TestFieldsOfAProblem(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string][]wire.Field{
+		`{"errors":[{"path":["products",0,"name"],"message":"m","code":"too_small"}]}`: {{Field: "products[0].name", Message: "m", Code: "too_small"}},
+		`{"validation_errors":[{"path":"buyer.email","message":"m"}]}`:                 {{Field: "buyer.email", Message: "m"}},
+		`{"errors":[{"field":"amount","path":[],"message":"m"}]}`:                      {{Field: "amount", Message: "m"}},
+		`{"errors":[{"code":"unrecognized_keys","keys":["number"],"path":["buyer","document"],"message":"m"}]}`: {
+			{Field: "buyer.document.number", Message: "m", Code: "unrecognized_keys"},
+		},
+		`{"errors":[{"keys":["a","b",1],"path":[],"code":"unrecognized_keys"}]}`: {
+			{Field: "a", Code: "unrecognized_keys"}, {Field: "b", Code: "unrecognized_keys"},
+		},
+		`{"errors":[{"path":[["x"],{},null],"message":"m"}]}`: {{Field: `["x"].{}.`, Message: "m"}},
+	} {
+		assert.Equal(t, want, wire.DecodeProblem([]byte(body)).Fields, body)
+	}
+}
