@@ -54,9 +54,8 @@ func noRaw[T any](*T) json.RawMessage { return nil }
 //nolint:maintidx // a table
 func placesOfMembers() []place {
 	type (
-		ctx     = context.Context
-		client  = *gateway.Client
-		options = []gateway.RequestOption
+		ctx    = context.Context
+		client = *gateway.Client
 	)
 	rawTransaction := func(t *gateway.Transaction) json.RawMessage { return t.Raw }
 	rawTransfer := func(t *gateway.Transfer) json.RawMessage { return t.Raw }
@@ -85,7 +84,8 @@ func placesOfMembers() []place {
 	return []place{
 		{
 			"transactions.create", "transactions/create.response.json", 201, &spec.TransactionMembers, transactionShape, true,
-			[]string{"method"}, createTransaction,
+			[]string{"method"},
+			createTransaction,
 		},
 		{
 			"transactions.get", "transactions/get.response.json", 200, &spec.TransactionMembers, transactionShape, false, nil,
@@ -122,7 +122,8 @@ func placesOfMembers() []place {
 			},
 		},
 		{
-			"transfers.create", "transfers/create.response.json", 201, &spec.TransferMembers, transferShape, true, []string{"pix_key", "pix_key_type"},
+			"transfers.create", "transfers/create.response.json", 201, &spec.TransferMembers, transferShape, true,
+			[]string{"pix_key", "pix_key_type"},
 			func(x ctx, c client, o ...gateway.RequestOption) (any, json.RawMessage, error) {
 				got, err := c.Transfers.Create(x, payout, o...)
 				return one(got, err, rawTransfer)
@@ -138,7 +139,8 @@ func placesOfMembers() []place {
 		{"transfers.list", "transfers/list.response.json", 200, &spec.TransferMembers, transferShape, false, nil, listTransfers},
 		{"transfers.list, live", "transfers/list.live.response.json", 200, &spec.TransferMembers, transferShape, false, nil, listTransfers},
 		{
-			"customers.create", "customers/create.response.json", 201, &spec.CustomerMembers, customerShape, true, []string{"email"},
+			"customers.create", "customers/create.response.json", 201, &spec.CustomerMembers, customerShape, true,
+			[]string{"email"},
 			func(x ctx, c client, o ...gateway.RequestOption) (any, json.RawMessage, error) {
 				got, err := c.Customers.Create(x, customerParams(), o...)
 				return one(got, err, rawCustomer)
@@ -292,7 +294,7 @@ var allKinds = []kind{aText, anEnum, anAmount, aFlag, aTime, anObject, aList, te
 func edit(t *testing.T, data any, path, value string, kinds map[string]kind) {
 	t.Helper()
 	names := strings.Split(path, ".")
-	at := data.(map[string]any) //nolint:forcetypeassert // a resource
+	at := data.(map[string]any)
 	for i, name := range names[:len(names)-1] {
 		next := at[name]
 		if list, ok := next.([]any); ok && len(list) > 0 {
@@ -332,7 +334,7 @@ func (p *place) body(t *testing.T) (body map[string]any, resource any) {
 
 // Every member of every response is sent in every type. A member that decides about money
 // is an error, so that a write has an unknown outcome, and a read fails. Any other does not fail the call: it is left out, stays in Raw and is reported.
-func TestMembersOfAnotherType(t *testing.T) {
+func TestMembersOfAnotherType(t *testing.T) { //nolint:tparallel // "places" ends when its subtests have, whose cases are then counted
 	t.Parallel()
 	var count struct {
 		sync.Mutex

@@ -551,7 +551,7 @@ func TestUnknownMembersArePassedOn(t *testing.T) {
 	assert.JSONEq(t, action, string(mustMarshal(t, page.Items[0].NextAction)))
 
 	var logged strings.Builder
-	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "tx", tx, "in", map[string]any{"action": tx.NextAction})
+	slog.New(slog.NewJSONHandler(&logged, nil)).InfoContext(t.Context(), "x", slog.Any("tx", tx), slog.Any("in", map[string]any{"action": tx.NextAction}))
 	assert.NotContains(t, logged.String(), "post_charge", "logs have no unknown members")
 	assert.NotContains(t, logged.String(), "s-1")
 }

@@ -176,14 +176,14 @@ func (r *reading) value(dec *jsontext.Decoder, v any) error {
 	if err != nil {
 		return err
 	}
-	strict, ok := of.IsStrict(path), false
+	if isTime {
+		readable := time.UnmarshalJSON(raw) == nil && !time.Unreadable()
+		r.leaveOut(path, raw, !readable)
+		return nil
+	}
+	strict := of.IsStrict(path)
+	var ok bool
 	switch {
-	case isTime:
-		ok = time.UnmarshalJSON(raw) == nil && !time.Unreadable()
-		if ok || !strict {
-			r.leaveOut(path, raw, !ok)
-			return nil
-		}
 	case whole:
 		ok = empty(raw) || json.Unmarshal(raw, v, together) == nil
 	case strict:

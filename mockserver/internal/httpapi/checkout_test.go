@@ -77,10 +77,10 @@ func TestCheckoutLinkURL(t *testing.T) {
 		assert.Contains(t, a.text("data.url"), want)
 	}
 	for forwarded, want := range map[string]string{
-		`for=192.0.2.60;proto=https;host=shop.test`:               "https://shop.test/pay/",
+		`for=192.0.2.60;proto=https;host=shop.test`:                 "https://shop.test/pay/",
 		`proto=HTTPS; host="shop.test:8443", host=inner;proto=http`: "https://shop.test:8443/pay/",
-		`host=evil.test;proto=https`:                              "https://example.com/pay/",
-		`for="[2001:db8::1]"`:                                     "http://example.com/pay/",
+		`host=evil.test;proto=https`:                                "https://example.com/pay/",
+		`for="[2001:db8::1]"`:                                       "http://example.com/pay/",
 	} {
 		a = m.call(http.MethodPost, "/v2/checkout-links", `{"amount":4990}`, "Forwarded", forwarded)
 		assert.Contains(t, a.text("data.url"), want, forwarded)
