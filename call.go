@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -58,26 +59,28 @@ func perform[T any](ctx context.Context, r *request, params any, path []string) 
 	if err != nil {
 		return nil, err
 	}
-	return decode[T](r, res)
+	return decode[T](ctx, r, res)
 }
 
 // decode returns the resource in a 2xx response.
-func decode[T any](r *request, res *transport.Result) (*T, error) {
-	data, raw, requestID, err := wire.DecodeEnvelope[T](res.Body)
+func decode[T any](ctx context.Context, r *request, res *transport.Result) (*T, error) {
+	got, err := wire.DecodeEnvelope[T](res.Body, membersOf[T]())
 	if err == nil {
-		err = checkIdentity(data)
+		err = checkIdentity(got.Data)
 	}
 	if err != nil {
 		return nil, r.undecodable(res, err)
 	}
-	if k, ok := any(data).(keeper); ok {
+	if k, ok := any(got.Data).(keeper); ok {
+		raw := got.Raw
 		if len(res.Body) <= jsonread.ShortBody {
 			raw = bytes.Clone(raw) // the strings of data are parts of the body, and a caller may change Raw
 		}
 		k.keep(raw)
 	}
-	r.fillResponse(res, requestID)
-	return data, nil
+	r.fillResponse(res, got.RequestID)
+	r.warnUnread(ctx, leftOut(got.Unread, got.Data))
+	return got.Data, nil
 }
 
 // request is one prepared call.
@@ -239,7 +242,29 @@ func (r *request) attempt(ctx context.Context) (*transport.Result, error) {
 		AttemptTimeout: cmp.Or(r.o.attemptTimeout, s.attemptTimeout),
 		RepeatOf:       r.o.firstSent,
 	}
-	return r.client.engine.Do(ctx, &r.transport), nil
+	res := r.client.engine.Do(ctx, &r.transport)
+	r.watchKey(ctx, res)
+	return res, nil
+}
+
+// watchKey logs once that the gateway rejects the client's key, which may expire without
+// notice, and once that it accepts it again.
+func (r *request) watchKey(ctx context.Context, res *transport.Result) {
+	rejected, logger := r.client.settings.keyRejected, r.client.settings.logger
+	if logger == nil || r.o.credential != nil || r.o.header.Get(sessionTokenHeader) != "" { // a 401 may be about those
+		return
+	}
+	switch {
+	case res.Status == http.StatusUnauthorized && res.Definite:
+		if rejected.CompareAndSwap(false, true) {
+			logger.LogAttrs(ctx, slog.LevelError, "gateway: the gateway rejects the key: every call fails until it is replaced",
+				slog.String("op", r.op.Name), slog.String("request_id", res.RequestID()))
+		}
+	case res.Err == nil && isSuccess(res.Status):
+		if rejected.CompareAndSwap(true, false) {
+			logger.LogAttrs(ctx, slog.LevelInfo, "gateway: the gateway accepts the key again")
+		}
+	}
 }
 
 // useKey sets the call's Idempotency-Key. If the gateway supports the header,
@@ -436,6 +461,11 @@ func (s *Subscription) keep(raw json.RawMessage)      { s.Raw = raw }
 func (l *CheckoutLink) keep(raw json.RawMessage)      { l.Raw = raw }
 func (s *CheckoutSession) keep(raw json.RawMessage)   { s.Raw = raw }
 
+func (t *Transaction) asReceived() json.RawMessage  { return t.Raw }
+func (t *Transfer) asReceived() json.RawMessage     { return t.Raw }
+func (c *Customer) asReceived() json.RawMessage     { return c.Raw }
+func (s *Subscription) asReceived() json.RawMessage { return s.Raw }
+
 // checkIdentity returns an error if v is a resource without the field that
 // identifies it.
 func checkIdentity(v any) error {
@@ -483,6 +513,12 @@ type Response struct {
 	// Recovered reports that an earlier attempt, whose response was lost, had
 	// created the resource, and that the client found it by its reference.
 	Recovered bool
+
+	// Unread lists the members that were left out of the result because their values
+	// have another type than documented, and the times that can't be read: "fee",
+	// "updated_at". The result's Raw has them. No member that decides about money is
+	// among them: such a value is an error.
+	Unread []string
 
 	// Existing reports that the gateway returned an existing resource with the
 	// same reference and the same content as this call.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/transport"
@@ -32,6 +33,7 @@ type Client struct {
 	header     http.Header // sent with every request
 	bodyHeader http.Header // header and the Content-Type, for requests with a body
 	variant    spec.Variant
+	said       *sync.Map // what was logged and is not logged again; shared by the copies
 }
 
 func (c *Client) initServices() {
@@ -54,7 +56,7 @@ func New(baseURL string, credential Credential, opts ...Option) (*Client, error)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: base, host: base.Host, settings: defaultSettings()}
+	c := &Client{base: base, host: base.Host, settings: defaultSettings(), said: new(sync.Map)}
 	c.settings.credential = credential
 	if err := c.configure(opts); err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func NewFromEnv(opts ...Option) (*Client, error) {
 // With returns a copy of the client with opts applied. The copy shares the
 // connection pool, unless opts contains [WithHTTPClient].
 func (c *Client) With(opts ...Option) (*Client, error) {
-	with := &Client{base: c.base, host: c.host, settings: c.settings}
+	with := &Client{base: c.base, host: c.host, settings: c.settings, said: c.said}
 	if err := with.configure(opts); err != nil {
 		return nil, err
 	}

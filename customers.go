@@ -61,9 +61,12 @@ type Customer struct {
 }
 
 // spelling says under which names members were received that live gateways also
-// spell in another way. The zero value is the document's spelling.
+// spell in another way, and which were left out. The zero value is the document's
+// spelling.
 type spelling struct {
 	document, zip struct{ only, too bool } // the other names, alone or beside the document's
+
+	unread []wire.Unread // what was left out
 }
 
 // plainCustomer is a Customer without methods.
@@ -103,10 +106,12 @@ type plainAddress Address
 // UnmarshalJSON reads either spelling.
 func (c *Customer) UnmarshalJSON(b []byte) error {
 	var item customerItem
-	if err := wire.Decode(b, &item); err != nil {
+	unread, err := wire.DecodeMembers(b, &item, &spec.CustomerMembers)
+	if err != nil {
 		return err
 	}
 	*c = Customer(item.plainCustomer)
+	c.received.unread = unread
 	if d := item.Document; d != nil {
 		c.received.document.too = d.OtherType != "" || d.OtherNumber != ""
 		c.received.document.only = c.received.document.too && d.Type == "" && d.Number == ""
@@ -177,6 +182,8 @@ var createCustomer = keyedCreate[CustomerParams, Customer]{
 		d.unless(agrees(strings.ToLower(p.Email), strings.ToLower(c.Email)), "email")
 		return d
 	},
+	compared: []string{"email"},
+
 	get:    &spec.Customers.Get,
 	stored: func(c *Customer) string { return c.ExternalRef },
 	search: func(ctx context.Context, c *Client, reference string, _ time.Duration, opts []RequestOption) (string, error) {

@@ -80,3 +80,22 @@ func TestDoAcceptsAResponseWithoutABody(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"kept": true}, out)
 }
+
+// Some servers begin their responses with a byte order mark. A create that was applied is
+// not sent again because of it, and a rejection is one.
+func TestAResponseMayBeginWithAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	const mark = "\uFEFF"
+	for _, call := range allCalls() {
+		require.NoError(t, call.run(t.Context(), clientOf(t, play(reply(200, mark+success)))), call.name)
+	}
+	client := clientOf(t, play(reply(201, mark+`{"success":true,"data":{"id":"tx-1","amount":15990}}`)))
+	tx, err := client.Transactions.Create(t.Context(), pixOrder())
+	require.NoError(t, err)
+	assert.Equal(t, "tx-1", tx.ID)
+	assert.JSONEq(t, `{"id":"tx-1","amount":15990}`, string(tx.Raw))
+
+	rejection := mark + `{"title":"Conflict","status":409,"code":"NOT_REFUNDABLE"}`
+	_, err = clientOf(t, play(reply(409, rejection))).Transactions.Refund(t.Context(), orderID, gateway.RefundParams{Full: true})
+	require.ErrorIs(t, err, gateway.ErrConflict)
+}

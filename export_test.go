@@ -26,3 +26,10 @@ func WithJitter(jitter func() float64) Option {
 var EncodeRequest = encodeRequest
 
 func EncodeRequestSlowly(v any) ([]byte, error) { return jsonv2.Marshal(v, requests.Options) }
+
+// ListedItem and ReceivedCustomer are what a transaction's list item and a customer are decoded into.
+type (
+	ListedItem       = listedItem
+	ReceivedCustomer = customerItem
+	SandboxResponse  = sandboxResponse
+)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/transport"
@@ -23,6 +24,7 @@ type settings struct {
 	httpClient     *http.Client // the caller's, or nil
 	own            *http.Client // with its own pool; nil if the caller has set one
 	logger         *slog.Logger
+	keyRejected    *atomic.Bool // whether the last response rejected the credential; shared by the copies that have it
 	credential     Credential
 	userAgent      string
 	account        string // the name; "" if not set
@@ -47,6 +49,7 @@ func defaultSettings() settings {
 		firstWait:      500 * time.Millisecond,
 		longestWait:    8 * time.Second,
 		jitter:         rand.Float64,
+		keyRejected:    new(atomic.Bool),
 	}
 }
 
@@ -64,9 +67,10 @@ func WithHTTPClient(client *http.Client) Option {
 }
 
 // WithLogger logs every attempt: operation, method, path template, status,
-// attempt, wait, duration and request id, and nothing else. Retries are logged
-// as warnings, failed calls as errors, and everything else at debug level. By
-// default nothing is logged.
+// attempt, wait, duration and request id. Retries are logged
+// as warnings, failed calls as errors, and everything else at debug level. It also
+// logs, once each, what was left out of a response (see [Response.Unread]) and, as an
+// error, that the gateway rejects the key. By default nothing is logged.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *settings) error {
 		if logger == nil {
@@ -80,7 +84,7 @@ func WithLogger(logger *slog.Logger) Option {
 // WithCredential replaces the credential, for [Client.With].
 func WithCredential(credential Credential) Option {
 	return func(s *settings) error {
-		s.credential = credential
+		s.credential, s.keyRejected = credential, new(atomic.Bool)
 		return credential.err
 	}
 }

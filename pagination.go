@@ -103,7 +103,7 @@ func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := wire.DecodeList[T](res.Body)
+	list, err := wire.DecodeList[T](res.Body, membersOf[T]())
 	if err == nil {
 		err = checkIdentities(list.Items)
 	}
@@ -120,6 +120,11 @@ func readPage[T any](ctx context.Context, r *request) (*Page[T], error) {
 		}
 	}
 	r.fillResponse(res, list.RequestID)
+	unread := list.Unread
+	for i := range list.Items {
+		unread = leftOut(unread, &list.Items[i])
+	}
+	r.warnUnread(ctx, unread)
 	page := &Page[T]{
 		Items: list.Items, Total: list.Total,
 		NextCursor: list.NextCursor, PrevCursor: list.PrevCursor,

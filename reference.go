@@ -27,6 +27,7 @@ type keyedCreate[P, T any] struct {
 	automatic bool                     // the client generates a reference if the caller has none
 	reference func(*P) *string         // the reference in the params
 	differing func(*P, *T) differences // in what a resource does not match the params
+	compared  []string                 // the members of the resource with which differing compares, unless a response requires them
 
 	// These recover a resource that an earlier attempt created; they are nil if it
 	// can't be recovered. get reads a resource by id, stored returns the reference in
@@ -60,7 +61,7 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 	if err != nil {
 		return nil, err
 	}
-	got, err := received[T](r, res)
+	got, err := received[T](ctx, r, res)
 	switch {
 	case err != nil && res.MayHaveApplied && res.Final && k.search != nil && r.reference != "":
 		return k.recover(ctx, r, res, params, err)
@@ -69,6 +70,11 @@ func (k *keyedCreate[P, T]) create(ctx context.Context, r *request, params *P) (
 	}
 	if in := k.differing(params, got); len(in) > 0 {
 		return nil, r.differs(res, got, in)
+	}
+	if res.Status != http.StatusCreated { // it may be an older resource
+		if in := k.unread(got); len(in) > 0 {
+			return nil, r.doubtful(res, got, in)
+		}
 	}
 	if r.o.response != nil && res.Status == http.StatusOK {
 		r.o.response.Existing, r.o.response.Recovered = true, res.MayHaveApplied
@@ -98,11 +104,11 @@ func (k *keyedCreate[P, T]) unsent(ctx context.Context, r *request, params *P, i
 }
 
 // received returns the resource that the attempts produced, or their error.
-func received[T any](r *request, res *transport.Result) (*T, error) {
+func received[T any](ctx context.Context, r *request, res *transport.Result) (*T, error) {
 	if err := r.failure(res); err != nil {
 		return nil, err
 	}
-	return decode[T](r, res)
+	return decode[T](ctx, r, res)
 }
 
 // setReference sets the call's reference. A call without one is unsafe to repeat.
@@ -178,6 +184,9 @@ func (k *keyedCreate[P, T]) recover(ctx context.Context, r *request, res *transp
 	if in := k.differing(params, got); len(in) > 0 {
 		return nil, r.older(res, got, in)
 	}
+	if in := k.unread(got); len(in) > 0 {
+		return nil, r.doubtful(res, got, in)
+	}
 	if r.o.response != nil {
 		r.o.response.Recovered = true
 	}
@@ -250,6 +259,26 @@ func (r *request) differs(res *transport.Result, got any, in differences) error 
 	}
 	e := r.newError(res, wire.Problem{
 		Title: "Different resource", Detail: "the gateway returned a resource with another " + in.String() + " than the requested one",
+	})
+	e.Existing, e.ResourceID = got, idOf(got)
+	return r.inconclusive(res, e)
+}
+
+// unread returns the compared members that were left out of a resource, so that it can't
+// be said whether it is the requested one.
+func (k *keyedCreate[P, T]) unread(got *T) differences {
+	raw, ok := any(got).(interface{ asReceived() json.RawMessage })
+	if !ok {
+		return nil
+	}
+	return unreadIn[T](raw.asReceived(), k.compared)
+}
+
+// doubtful returns the error of a create whose reference belongs to a resource that may
+// be an older one with another content.
+func (r *request) doubtful(res *transport.Result, got any, in differences) error {
+	e := r.newError(res, wire.Problem{
+		Title: "Unreadable resource", Detail: "the gateway returned a resource with the reference, whose " + in.String() + " can't be read: compare it with the request",
 	})
 	e.Existing, e.ResourceID = got, idOf(got)
 	return r.inconclusive(res, e)

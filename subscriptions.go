@@ -191,7 +191,8 @@ type RecurringAuthorization struct {
 	ExpirationDate Timestamp           `json:"expiration_date"`           // nullable; live gateways also call it expires_at
 	PaymentLinkURL string              `json:"payment_link_url,omitzero"` // a page on which the payer can authorize; only some live gateways have one
 
-	renamed bool // ExpirationDate was received as expires_at
+	renamed bool          // ExpirationDate was received as expires_at
+	unread  []wire.Unread // what was left out
 }
 
 // plainAuthorization is a RecurringAuthorization without methods.
@@ -204,16 +205,19 @@ type authorizationItem struct {
 	ExpiresAt Timestamp `json:"expires_at,omitzero"`
 }
 
-// UnmarshalJSON reads an object in either spelling.
+// UnmarshalJSON reads an object in either spelling. Its members only inform: whether the
+// payer may be charged is the state of the subscription.
 func (r *RecurringAuthorization) UnmarshalJSON(b []byte) error {
 	if len(b) == 0 || b[0] != '{' {
 		return errors.New("an authorization must be an object")
 	}
 	var item authorizationItem
-	if err := wire.Decode(b, &item); err != nil {
+	unread, err := wire.DecodeMembers(b, &item, &spec.AuthorizationMembers)
+	if err != nil {
 		return err
 	}
 	*r = RecurringAuthorization(item.plainAuthorization)
+	r.unread = unread
 	if r.ExpirationDate.IsZero() && !item.ExpiresAt.IsZero() {
 		r.ExpirationDate, r.renamed = item.ExpiresAt, true
 	}
@@ -292,15 +296,16 @@ type SubscriptionParams struct {
 // gateway's clock or data; see [ValidationError].
 func (p SubscriptionParams) Validate() error { return validate(p, spec.Subscription) }
 
-// Warnings says what of the retry policy banks don't execute: a debit of a Pix
-// Automatico is retried at most three times, on different days within seven days.
-// Gateways accept other policies, so [SubscriptionParams.Validate] and Create do too;
+// Warnings says what of the params banks don't execute: a Pix Automatico is charged
+// weekly, monthly, quarterly, half-yearly or yearly, and a debit is retried at most three
+// times, on different days within seven days. Gateways accept other params, so [SubscriptionParams.Validate] and Create do too;
 // Create writes the warnings to the logger of [WithLogger]. It is nil for a card.
 func (p SubscriptionParams) Warnings() []string {
 	if p.PaymentMethod != SubscriptionPixAutomatic {
 		return nil
 	}
-	return spec.PixRetryWarnings(string(p.FailurePolicy), p.RetryOffsetsDays)
+	return append(spec.PixPeriodWarnings(string(p.Interval), p.IntervalCount),
+		spec.PixRetryWarnings(string(p.FailurePolicy), p.RetryOffsetsDays)...)
 }
 
 // SubscriptionUpdateParams is the body of PATCH /v2/subscriptions/{id}. It has the
@@ -350,6 +355,7 @@ var createSubscription = keyedCreate[SubscriptionParams, Subscription]{
 	automatic: true,
 	reference: func(p *SubscriptionParams) *string { return &p.IdempotencyKey },
 	differing: differingSubscription,
+	compared:  []string{"customerId", "paymentMethod", "interval", "intervalCount", "trialEnd", "currentPeriodStart"},
 }
 
 // differingSubscription checks whether s matches p, rather than being an older
@@ -396,7 +402,7 @@ func agreesOnTrial(end time.Time, s *Subscription) bool {
 func (s *SubscriptionsService) Create(ctx context.Context, params SubscriptionParams, opts ...RequestOption) (*Subscription, error) {
 	for _, warning := range params.Warnings() {
 		if logger := s.client.settings.logger; logger != nil {
-			logger.WarnContext(ctx, "gateway: banks don't execute this retry policy", slog.String("warning", warning), slog.String("op", createSubscription.operation.Name))
+			logger.WarnContext(ctx, "gateway: banks don't execute this Pix Automatico as requested", slog.String("warning", warning), slog.String("op", createSubscription.operation.Name))
 		}
 	}
 	return create(ctx, s.client, &createSubscription, &params, opts)

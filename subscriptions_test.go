@@ -697,4 +697,9 @@ func TestSubscriptionWarnings(t *testing.T) {
 	assert.Contains(t, log.String(), "retried at most 3 times")
 	assert.Contains(t, log.String(), "retried within 7 days")
 	assert.Empty(t, cardSubscription().Warnings())
+
+	params.RetryOffsetsDays, params.IntervalCount = nil, 2
+	require.NoError(t, params.Validate(), "gateways accept it")
+	require.Len(t, params.Warnings(), 1)
+	assert.Contains(t, params.Warnings()[0], "every 2 months")
 }

@@ -204,10 +204,11 @@ func (t *Transaction) RefusalReason() string {
 }
 
 // MarshalJSON writes t in the gateway's format: every field that was received, null
-// for nullable fields that are empty.
+// for nullable fields that are empty, and the members in Raw for which there is no
+// field.
 func (t Transaction) MarshalJSON() ([]byte, error) {
 	type plain Transaction
-	return wire.Marshal((*plain)(&t))
+	return wire.MarshalWith((*plain)(&t), t.Raw, "payment") // whose members are fields of t
 }
 
 // Buyer is the buyer as the gateway stores it. All fields except ID, Name and
@@ -286,18 +287,44 @@ type Split struct {
 }
 
 // NextAction is what the buyer must do before the card is charged. Pass
-// ClientSecret to the client-side payment element, which shows the challenge.
+// ClientSecret to the client-side payment element, which shows the challenge. To an
+// element that wants the whole object, pass the NextAction as JSON: it has every member
+// that the gateway sent, also those without a field, such as "three_ds_stage".
 type NextAction struct {
 	Type               string       `json:"type"` // "three_ds_challenge"
 	ChallengeSessionID string       `json:"challenge_session_id"`
 	ClientSecret       ClientSecret `json:"client_secret"` // for the payer's browser
 	ExpiresAt          Timestamp    `json:"expires_at"`
+
+	others string        // the JSON as received, if it has members without a field
+	unread []wire.Unread // what was left out
 }
 
-// MarshalJSON writes a in the gateway's format, with the client secret.
+// plainNextAction is a NextAction without methods.
+type plainNextAction NextAction
+
+// UnmarshalJSON reads an object, and keeps the members for which there is no field.
+func (a *NextAction) UnmarshalJSON(b []byte) error {
+	if len(b) == 0 || b[0] != '{' {
+		return errors.New("a next action must be an object")
+	}
+	var action plainNextAction
+	unread, err := wire.DecodeMembers(b, &action, &spec.NextActionMembers)
+	if err != nil {
+		return err
+	}
+	*a = NextAction(action)
+	a.unread = unread
+	if wire.HasOthers(&action, b) {
+		a.others = string(b)
+	}
+	return nil
+}
+
+// MarshalJSON writes a in the gateway's format, with the client secret and every other
+// member that was received.
 func (a NextAction) MarshalJSON() ([]byte, error) {
-	type plain NextAction
-	return wire.Marshal((*plain)(&a))
+	return wire.MarshalWith((*plainNextAction)(&a), []byte(a.others))
 }
 
 // Format writes the action's type and expiry for every verb.
@@ -423,8 +450,9 @@ var createTransaction = keyedCreate[TransactionParams, Transaction]{
 		d.unless(agrees(p.currency(), t.Currency), "currency")
 		return d
 	},
-	get:    &spec.Transactions.Get,
-	stored: func(t *Transaction) string { return t.ExternalRef },
+	compared: []string{"method"},
+	get:      &spec.Transactions.Get,
+	stored:   func(t *Transaction) string { return t.ExternalRef },
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {
 		if age > searchWindow {
 			first := time.Now().Add(-age)

@@ -3,14 +3,16 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/spec"
-	"github.com/gateway-go/gateway/internal/wire"
 )
 
 // TransactionListParams is the query of GET /v2/transactions. If a filter has
@@ -55,15 +57,15 @@ type listedItem struct {
 }
 
 type listedPayment struct {
-	Method       Method          `json:"method"`
-	Currency     Currency        `json:"currency"`
-	Country      Country         `json:"country"`
-	ExternalRef  string          `json:"external_ref"`
-	Amount       int64           `json:"amount"`
-	BasePrice    int64           `json:"base_price"`
-	Installments int             `json:"installments"`
-	Fee          json.RawMessage `json:"fee"` // null, a number or a Fee
-	Pix          *listedPix      `json:"pix"`
+	Method       Method     `json:"method"`
+	Currency     Currency   `json:"currency"`
+	Country      Country    `json:"country"`
+	ExternalRef  string     `json:"external_ref"`
+	Amount       int64      `json:"amount"`
+	BasePrice    int64      `json:"base_price"`
+	Installments int        `json:"installments"`
+	Fee          *Fee       `json:"fee"`
+	Pix          *listedPix `json:"pix"`
 }
 
 type listedPix struct {
@@ -79,12 +81,27 @@ type listedProduct struct {
 	Quantity  int    `json:"quantity"`
 }
 
-// UnmarshalJSON reads either shape.
-func (t *listedTransaction) UnmarshalJSON(b []byte) error {
+// UnmarshalJSONFrom reads either shape.
+func (t *listedTransaction) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var item listedItem
-	if err := wire.Decode(b, &item); err != nil {
+	if err := jsonv2.UnmarshalDecode(dec, &item); err != nil {
 		return err
 	}
+	t.take(&item)
+	return nil
+}
+
+// DecodeNode does the same for [jsonread.Decode].
+func (t *listedTransaction) DecodeNode(d *jsonread.Document, at int) bool {
+	var item listedItem
+	if !d.DecodeAt(at, &item) {
+		return false
+	}
+	t.take(&item)
+	return true
+}
+
+func (t *listedTransaction) take(item *listedItem) {
 	*t = listedTransaction(item.plainTransaction)
 	if item.Products != nil {
 		t.Products = make([]ProductLine, len(item.Products))
@@ -97,11 +114,9 @@ func (t *listedTransaction) UnmarshalJSON(b []byte) error {
 	if item.Payment != nil {
 		t.flatten(item.Payment)
 	}
-	return nil
 }
 
-// flatten copies the fields that the item lacks from the payment. A fee that can't be read
-// must not hide the other transactions of the list.
+// flatten copies the fields that the item lacks from the payment.
 func (t *listedTransaction) flatten(p *listedPayment) {
 	t.Method = cmp.Or(t.Method, p.Method)
 	t.Currency = cmp.Or(t.Currency, p.Currency)
@@ -110,14 +125,9 @@ func (t *listedTransaction) flatten(p *listedPayment) {
 	t.Amount = cmp.Or(t.Amount, p.Amount)
 	t.BasePrice = cmp.Or(t.BasePrice, p.BasePrice)
 	t.Installments = cmp.Or(t.Installments, p.Installments)
+	t.Fee = cmp.Or(t.Fee, p.Fee)
 	if t.Pix == nil && p.Pix != nil {
 		t.Pix = &PixDetails{QRCode: p.Pix.QRCode, EndToEndID: p.Pix.EndToEnd}
-	}
-	if t.Fee == nil && len(p.Fee) > 0 && p.Fee[0] == '{' {
-		var fee Fee
-		if wire.Decode(p.Fee, &fee) == nil {
-			t.Fee = &fee
-		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -518,4 +519,39 @@ func TestWaitReturnsPermanentErrors(t *testing.T) {
 	last, err := client.Transactions.Wait(t.Context(), "01941700-0000-7000-8000-000000000000")
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 	assert.Nil(t, last)
+}
+
+// The payment element wants the next action whole, also with members that live gateways
+// add. A transaction that is passed on has them too.
+func TestUnknownMembersArePassedOn(t *testing.T) {
+	t.Parallel()
+	action := `{"type":"three_ds_challenge","challenge_session_id":"c-1","client_secret":"s-1","expires_at":"2027-01-04T12:15:00.000Z",` +
+		`"three_ds_stage":"post_charge","sdk":{"keys":[1,null,"a"]}}`
+	response := reply(200, `{"success":true,"data":{"id":"tx-1","status":"pending","amount":5,"next_action":`+action+`,"acquirer":{"a":1},"fee":7}}`)
+	tx, err := clientOf(t, play(response)).Transactions.Get(t.Context(), "tx-1")
+	require.NoError(t, err)
+	assert.JSONEq(t, action, string(mustMarshal(t, tx.NextAction)))
+	assert.JSONEq(t, action, string(mustMarshal(t, *tx.NextAction)))
+
+	var passed map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(mustMarshal(t, tx), &passed))
+	assert.JSONEq(t, action, string(passed["next_action"]))
+	assert.JSONEq(t, `{"a":1}`, string(passed["acquirer"]))
+	assert.JSONEq(t, `null`, string(passed["fee"]), "a program that reads it again gets a transaction")
+
+	var again gateway.NextAction // as a program that stored the action reads it
+	require.NoError(t, json.Unmarshal(mustMarshal(t, tx.NextAction), &again))
+	assert.JSONEq(t, action, string(mustMarshal(t, again)))
+	again.Type = "other"
+	assert.JSONEq(t, strings.Replace(action, "three_ds_challenge", "other", 1), string(mustMarshal(t, again)), "fields win")
+
+	page, err := clientOf(t, play(reply(200, `{"success":true,"data":[{"id":"tx-1","next_action":`+action+`}]}`))).
+		Transactions.List(t.Context(), gateway.TransactionListParams{})
+	require.NoError(t, err)
+	assert.JSONEq(t, action, string(mustMarshal(t, page.Items[0].NextAction)))
+
+	var logged strings.Builder
+	slog.New(slog.NewJSONHandler(&logged, nil)).InfoContext(t.Context(), "x", slog.Any("tx", tx), slog.Any("in", map[string]any{"action": tx.NextAction}))
+	assert.NotContains(t, logged.String(), "post_charge", "logs have no unknown members")
+	assert.NotContains(t, logged.String(), "s-1")
 }

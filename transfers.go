@@ -154,6 +154,7 @@ var createTransfer = keyedCreate[TransferParams, Transfer]{
 	automatic: true,
 	reference: func(p *TransferParams) *string { return &p.ExternalRef },
 	differing: differingTransfer,
+	compared:  []string{"pix_key_type", "pix_key"},
 	get:       &spec.Transfers.Get,
 	stored:    func(t *Transfer) string { return t.ExternalRef },
 	search: func(ctx context.Context, c *Client, reference string, age time.Duration, opts []RequestOption) (string, error) {

@@ -48,11 +48,11 @@ func (t CardToken) LogValue() slog.Value { return slog.StringValue(t.String()) }
 func (t CardToken) MarshalJSON() ([]byte, error) { return marshalText(string(t), t) }
 
 // Timestamp is a time as the gateway sent it. Decoding accepts RFC 3339, also in
-// lower case and with the zones -0300, -03 and UTC; a date and time without a zone
-// (taken as UTC); a date; and Unix seconds, milliseconds, microseconds or
-// nanoseconds. It never fails: anything else decodes to the zero time. Encoding
-// writes the original text. null and "" decode to the zero Timestamp, which
-// encodes as null.
+// lower case, without seconds and with the zones -0300, -03 and UTC; a date and time
+// without a zone (taken as UTC); a date; and Unix seconds, milliseconds, microseconds
+// or nanoseconds. It never fails: anything else decodes to the zero time, and
+// Unreadable reports it. Encoding writes the original text. null and "" decode to the
+// zero Timestamp, which encodes as null.
 type Timestamp struct {
 	time.Time
 
@@ -61,6 +61,11 @@ type Timestamp struct {
 
 // TimestampOf returns t as a Timestamp.
 func TimestampOf(t time.Time) Timestamp { return Timestamp{Time: t} }
+
+// Unreadable reports whether the gateway sent a time that can't be read, or that of the
+// year 1. The time is then unknown: IsZero is true as well, but an absent time is not
+// unreadable. [Timestamp.MarshalJSON] returns what was sent.
+func (t Timestamp) Unreadable() bool { return t.raw != "" && t.Time.IsZero() }
 
 const wireTime = "2006-01-02T15:04:05.000Z" // in UTC
 
@@ -123,12 +128,14 @@ func calendarTime(s string) (time.Time, bool) {
 	if len(s) > len(time.DateOnly) && s[len(time.DateOnly)] == ' ' {
 		s = s[:len(time.DateOnly)] + "T" + s[len(time.DateOnly)+1:]
 	}
-	const local = "2006-01-02T15:04:05"
-	for _, layout := range [...]string{
-		local + "Z07:00", local, time.DateOnly, local + "Z0700", local + "Z07", local + " Z07:00", local + " Z0700", local + " Z07",
-	} {
-		if at, err := time.Parse(layout, s); err == nil {
-			return at, true
+	if at, err := time.Parse(time.DateOnly, s); err == nil {
+		return at, true
+	}
+	for _, local := range [...]string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		for _, zone := range [...]string{"Z07:00", "", "Z0700", "Z07", " Z07:00", " Z0700", " Z07"} {
+			if at, err := time.Parse(local+zone, s); err == nil {
+				return at, true
+			}
 		}
 	}
 	return time.Time{}, false

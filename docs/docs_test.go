@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/internal/docs"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 func TestAssumptions(t *testing.T) {
@@ -93,6 +94,22 @@ func TestSettingsExist(t *testing.T) {
 		}
 	}
 	assert.Greater(t, checked, 50)
+}
+
+// The table of members in errors.md is that of the code.
+func TestTheTableOfMembers(t *testing.T) {
+	t.Parallel()
+	quoted := func(paths []string) string {
+		if len(paths) == 0 {
+			return ""
+		}
+		return "`" + strings.Join(paths, "`, `") + "`"
+	}
+	text := source(t, "errors.md")
+	for _, m := range spec.ResponseMembers() {
+		row := "| " + m.Resource + " | " + quoted(m.Strict) + " | " + quoted(m.Whole) + " |\n"
+		assert.Contains(t, text, row)
+	}
 }
 
 func source(t *testing.T, patterns ...string) string {

@@ -98,11 +98,23 @@ func (a *response[T]) UnmarshalJSON(b []byte) error {
 	if !slices.ContainsFunc(a.identifying, has) {
 		return wire.ErrNoData
 	}
-	if err := wire.Decode(b, &a.value); err != nil {
+	if _, err := wire.DecodeMembers(b, &a.value, membersOf(&a.value)); err != nil {
 		return err
 	}
 	keep(&a.value, b)
 	return nil
+}
+
+// membersOf returns the members that a result requires; nil requires all.
+func membersOf(result any) *spec.Members {
+	switch result.(type) {
+	case *PixPayment:
+		return &spec.PixPaymentMembers
+	case *PaymentToken:
+		return &spec.PaymentTokenMembers
+	default:
+		return nil
+	}
 }
 
 // keep sets the Raw of the results that have one.
@@ -123,13 +135,13 @@ type tokenResponse struct{ value *PaymentToken }
 
 // UnmarshalJSON reads both forms.
 func (a *tokenResponse) UnmarshalJSON(b []byte) error {
-	value, raw, _, err := wire.DecodeEnvelope[PaymentToken](bytes.Clone(b))
+	got, err := wire.DecodeEnvelope[PaymentToken](bytes.Clone(b), &spec.PaymentTokenMembers)
 	switch {
-	case err == nil && value.Token == "":
+	case err == nil && got.Data.Token == "":
 		return wire.ErrNoData
 	case err == nil:
-		a.value = value
-		keep(a.value, raw)
+		a.value = got.Data
+		keep(a.value, got.Raw)
 		return nil
 	case !errors.Is(err, wire.ErrNoData):
 		return err

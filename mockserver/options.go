@@ -274,6 +274,6 @@ func WithCORS(origins ...string) Option {
 // WithPublicURL sets the address at which buyers reach the server, such as
 // "https://gateway.test:8443": those of checkout links begin with it. Without it
 // they begin with the address that the client used, or with that in the headers
-// X-Forwarded-Host and X-Forwarded-Proto of a proxy, if [WithAllowedHosts]
-// allows its host name.
+// Forwarded, or X-Forwarded-Host and X-Forwarded-Proto, of a proxy, if
+// [WithAllowedHosts] allows its host name.
 func WithPublicURL(url string) Option { return func(s *settings) { s.PublicURL = url } }

@@ -22,10 +22,11 @@ type judge struct {
 	signed, unsigned *reader // nil without an API
 }
 
-func newJudge(cfg *Config) judge {
+func newJudge(cfg *Config, key *keyWatch) judge {
 	j := judge{cfg: cfg}
 	if cfg.API != nil && cfg.Trust != UnsafeTrustBody {
-		j.signed, j.unsigned = newReader(api{cfg.API}, cfg.ReadBack), newReader(api{cfg.API}, cfg.ReadBack)
+		source := api{cfg.API, key}
+		j.signed, j.unsigned = newReader(source, cfg.ReadBack), newReader(source, cfg.ReadBack)
 	}
 	return j
 }
@@ -68,15 +69,23 @@ func (j *judge) factOf(ctx context.Context, e parsed) (string, error) {
 	c, _, err := j.readBack(ctx, e.Event)
 	switch {
 	case errors.Is(err, errUnknownResource):
-		return "", nil
+		return unnamedFact(e), nil
+	case errors.Is(err, gateway.ErrUnauthorized):
+		// The gateway gives up after a day, but a new key may take longer. The
+		// signature proves the event.
+		return unnamedFact(e), nil
 	case err != nil:
 		return "", err
 	case c.verdict != confirmed:
-		return "", nil // the signature takes precedence over an API that lags behind
+		return unnamedFact(e), nil // the signature takes precedence over an API that lags behind
 	default:
 		return c.fact, nil
 	}
 }
+
+// unnamedFact is the fact of a signed event whose occurrence the API does not tell. No
+// confirmed event has it, but with a fact an unsigned twin is found by the event's id.
+func unnamedFact(e parsed) string { return factNamed(e.Event, "event "+e.ID) }
 
 // confirm confirms an unproven event by the API, and rebuilds it from the API's
 // resource. The rest of the body is only compared with it.

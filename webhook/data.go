@@ -30,7 +30,8 @@ func (e *TransactionEvent) State() gateway.TransactionStatus {
 }
 
 // TransactionData is the data of a transaction's event. Amounts are in cents;
-// absent members are zero, as are those of an unexpected type; [Event.Raw] has all.
+// absent members are zero, as are those of an unexpected type, which the receiver logs
+// once; [Event.Raw] has all.
 //
 // No event says how much was paid back: in the event of a partial refund, Amount
 // is still the amount of the charge. Read the transaction for its
@@ -68,8 +69,8 @@ func (d *TransactionData) amounts() *gateway.Transaction {
 }
 
 // Transaction returns e as the event of a transaction. It returns an error if
-// e belongs to another family, or if an amount or a quantity in its data can't
-// be read; the error names the member.
+// e belongs to another family, or if an amount in its data can't be read; the error
+// names the member.
 func (e *Event) Transaction() (*TransactionEvent, error) {
 	data, err := typed(e, FamilyTransaction, readTransactionData)
 	if err != nil {
@@ -92,24 +93,40 @@ func readTransactionData(o object) TransactionData {
 		Amount:        o.amount("amount"),
 		BasePrice:     o.extraAmount("base_price", "basePrice"),
 		PaidAmount:    o.extraAmount("paid_amount", "paidAmount"),
-		NetAmount:     o.extraAmount("net_amount", "netAmount"),
+		NetAmount:     o.netAmount(),
 		Currency:      gateway.Currency(o.text("currency")),
 		PaidAt:        o.timestamp("paid_at", "paidAt"),
 	}
 	if c, ok := o.object("customer"); ok {
 		d.Customer = gateway.Buyer{Name: c.person("name"), Email: c.person("email"), Phone: c.person("phone")}
 	}
+	odd := o.unreadable
 	d.Products = listOf(o, "products", readEventProduct)
+	if o.unreadable > odd {
+		d.Products = nil // prices mean nothing without the others
+	}
 	d.Informations = listOf(o, "informations", func(i object) gateway.Information {
 		return gateway.Information{Key: i.text("key"), Value: i.text("value")}
 	})
 	return d
 }
 
+// netAmount reads what is left after the fee, which some gateways send within the fee:
+// {net_amount, estimated_fee, spread_percentage}.
+func (o object) netAmount() int64 {
+	if cents := o.extraAmount("net_amount", "netAmount"); cents != 0 {
+		return cents
+	}
+	if fee, ok := o.object("fee"); ok {
+		return fee.extraAmount("net_amount", "netAmount")
+	}
+	return 0
+}
+
 func readEventProduct(o object) gateway.ProductLine {
 	return gateway.ProductLine{
 		Name:     o.text("title", "name"),
-		Price:    o.amount("unit_price", "unitPrice", "price"),
+		Price:    o.extraAmount("unit_price", "unitPrice", "price"),
 		Quantity: o.count("quantity"),
 	}
 }
@@ -263,13 +280,12 @@ func readTransferData(o object) gateway.Transfer {
 	if inner, ok := o.object("object"); ok {
 		o.to = inner.to
 	}
-	o.amount("net_amount", "netAmount") // has no field, but must be a number of cents like the others
 	return gateway.Transfer{
 		ID:            o.text("id"),
 		Status:        gateway.TransferStatus(o.text("status")),
 		Type:          o.text("type"),
 		Amount:        o.amount("amount"),
-		Fee:           o.amount("fee"),
+		Fee:           o.extraAmount("fee"),
 		ExternalRef:   o.text("external_ref", "externalRef", "correlation_id", "correlationId"),
 		TransferredAt: o.timestamp("transferred_at", "transferredAt"),
 	}
@@ -296,6 +312,9 @@ func dataOf[T any](e *Event, read func(object) T) (data T, err error) {
 				r := &reading{doc: d, members: make([]member, 0, typicalMembers)}
 				data = read(r.open(i))
 				err = r.fault
+				if e.receiver != nil {
+					e.receiver.warnLeftOut(e, r.leftOut)
+				}
 				return
 			}
 		}
@@ -313,7 +332,10 @@ const typicalMembers = 24
 type reading struct {
 	doc     *jsonread.Document
 	members []member // of the open objects
-	fault   error    // the first number that can't be read
+	fault   error    // the first amount that can't be read
+
+	unreadable int      // members that were left out
+	leftOut    []string // their paths
 }
 
 type member struct {
@@ -322,7 +344,7 @@ type member struct {
 }
 
 // object reads the members of a JSON object. A member of an unexpected type is
-// skipped, so an unusual payload does not lose an event. A number that can't be
+// left out, so an unusual payload does not lose an event. An amount that can't be
 // read is an error: otherwise it would be booked as zero.
 //
 // Every method takes the names of one member in order of preference: the gateway
@@ -377,44 +399,46 @@ func (o object) find(names ...string) *member {
 
 func (o object) text(names ...string) (s string) {
 	if m := o.find(names...); m != nil {
-		s, _ = o.doc.Scalar(m.node)
+		var ok bool
+		s, ok = o.doc.Scalar(m.node)
+		o.leaveOut(m, ok)
 	}
 	return s
 }
 
 // amount reads an integer number of cents: a number or a string that has an exact
 // integer value, such as 1990, "1990" or 1990.00.
-func (o object) amount(names ...string) int64 {
-	return o.integer("is not an integer number of cents", names)
-}
-
-// extraAmount is amount for members that few gateways send: a value that is not a
-// number of cents counts as absent.
-func (o object) extraAmount(names ...string) (cents int64) {
-	m := o.find(names...)
-	if m == nil {
-		return 0
-	}
-	if digits, ok := o.doc.Scalar(m.node); ok {
-		cents, _ = jsonread.Integer(digits)
-	}
-	return cents
-}
-
-func (o object) count(names ...string) int { return int(o.integer("is not an integer", names)) }
-
-func (o object) integer(rule string, names []string) (n int64) {
+func (o object) amount(names ...string) (cents int64) {
 	m := o.find(names...)
 	if m == nil {
 		return 0
 	}
 	digits, ok := o.doc.Scalar(m.node)
 	if ok {
-		n, ok = jsonread.Integer(digits)
+		cents, ok = jsonread.Integer(digits)
 	}
-	o.require(m, ok, rule)
-	return n
+	if !ok && o.fault == nil {
+		o.fault = fmt.Errorf("webhook: %s is not an integer number of cents", o.doc.Path(m.node))
+	}
+	return cents
 }
+
+// extraAmount is amount for members that only inform, or that few gateways send: a value
+// that is not a number of cents is left out.
+func (o object) extraAmount(names ...string) (cents int64) {
+	m := o.find(names...)
+	if m == nil {
+		return 0
+	}
+	digits, ok := o.doc.Scalar(m.node)
+	if ok {
+		cents, ok = jsonread.Integer(digits)
+	}
+	o.leaveOut(m, ok)
+	return cents
+}
+
+func (o object) count(names ...string) int { return int(o.extraAmount(names...)) }
 
 func (o object) flag(names ...string) bool {
 	m := o.find(names...)
@@ -423,22 +447,28 @@ func (o object) flag(names ...string) bool {
 	}
 	s := o.doc.Raw(m.node)
 	yes, no := s == "true" || s == `"true"`, s == "false" || s == `"false"`
-	o.require(m, yes || no, "is neither true nor false")
+	o.leaveOut(m, yes || no)
 	return yes
 }
 
-// require records that a member could not be read.
-func (o object) require(m *member, ok bool, rule string) {
-	if !ok && o.fault == nil {
-		o.fault = fmt.Errorf("webhook: %s %s", o.doc.Path(m.node), rule)
+// leaveOut records that a member that only informs could not be read.
+func (o object) leaveOut(m *member, ok bool) {
+	if ok {
+		return
+	}
+	o.unreadable++
+	if path := o.doc.Path(m.node); len(o.leftOut) < mostLeftOut {
+		o.leftOut = append(o.leftOut, path)
 	}
 }
 
+// mostLeftOut limits what is reported of one event.
+const mostLeftOut = 20
+
 func (o object) timestamp(names ...string) (t gateway.Timestamp) {
 	if m := o.find(names...); m != nil {
-		if _, ok := o.doc.Scalar(m.node); ok {
-			_ = t.UnmarshalJSON([]byte(o.doc.Raw(m.node))) // never fails
-		}
+		_ = t.UnmarshalJSON([]byte(o.doc.Raw(m.node))) // never fails
+		o.leaveOut(m, !t.Unreadable())
 	}
 	return t
 }
@@ -452,9 +482,14 @@ func (o object) metadata(names ...string) (md gateway.Metadata) {
 
 // object opens a member that is an object.
 func (o object) object(names ...string) (inner object, ok bool) {
-	if m := o.find(names...); m != nil && o.doc.Kind(m.node) == '{' {
+	m := o.find(names...)
+	if m == nil {
+		return object{}, false
+	}
+	if o.doc.Kind(m.node) == '{' {
 		return o.open(m.node), true
 	}
+	o.leaveOut(m, false)
 	return object{}, false
 }
 
@@ -473,6 +508,7 @@ func listOf[T any](o object, name string, read func(object) T) (list []T) {
 		n++
 		objects = objects && n <= mostElements && o.doc.Kind(i) == '{'
 	}
+	o.leaveOut(m, objects)
 	if !objects || n == 0 {
 		return nil
 	}

@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"bytes"
 	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -43,6 +43,7 @@ type Event struct {
 	ConfirmedStatus string
 
 	confirmed *resource
+	receiver  *Receiver // reports what of the data could not be read; or nil
 
 	// Raw is the body: the received bytes if the signature was valid, without a
 	// byte order mark, or the body rebuilt from the API's resource. It has the
@@ -63,6 +64,10 @@ const maxName = 255
 // only for a transfer or an unknown family. The event's Raw is body itself, not
 // a copy, without the byte order mark that it may begin with.
 //
+// The kind is in data.event_type, in "type" or, from some gateways, in "event", as in
+// {"event": "transaction.paid"}. If an event has only a state, its kind is the one that
+// reports this state. If two members name different kinds, Kind is "": read the resource.
+//
 // The error is [ErrInvalidJSON], also for more than 131,072 values, or
 // [ErrMissingEventID]. Parse proves nothing about the sender: see [Verify].
 func Parse(body []byte) (*Event, error) {
@@ -82,7 +87,7 @@ type parsed struct {
 }
 
 func parse(body []byte) (p parsed, err error) {
-	body = bytes.TrimPrefix(body, byteOrderMark)
+	body = jsonread.WithoutMark(body)
 	err = jsonread.Read(body, func(d *jsonread.Document) {
 		if env := (envelope{doc: d}); env.read() {
 			p = env.parsed(body)
@@ -93,14 +98,15 @@ func parse(body []byte) (p parsed, err error) {
 		return parsed{}, ErrInvalidJSON
 	case !usable(e.ID) || e.ID == "":
 		return parsed{}, ErrMissingEventID
-	case !usable(string(e.Family)) || !usable(string(e.Kind)) || !usable(e.ResourceID):
+	case !usable(string(e.Family)) || !usable(e.ResourceID):
 		return parsed{}, ErrInvalidJSON
+	}
+	if !usable(string(p.Kind)) {
+		p.Kind = "" // the event is kept without a kind
 	}
 	p.Raw = body
 	return p, nil
 }
-
-var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // usable reports whether s can be a key: not too long, without control
 // characters, and without U+FFFD, to which all invalid bytes are mapped.
@@ -232,6 +238,11 @@ func (env *envelope) event() *Event {
 	e := &Event{ID: env.firstOf(env.id), APIVersion: env.firstOf(env.version)}
 	kind, inData := env.firstOf(env.kind), env.firstOf(env.outer.kind, env.outer.camelKind)
 	switch family := env.firstOf(env.family); {
+	case Kind(family).Family() != "" && strings.Contains(family, "."): // {"event": "transaction.paid"}
+		e.Family, e.Kind = Kind(family).Family(), Kind(family)
+		if inData != "" && inData != family || Kind(kind).Family() != "" && strings.Contains(kind, ".") && kind != family {
+			e.Kind = "" // which of the two it is, only the resource can tell
+		}
 	case family != "":
 		e.Family, e.Kind = Family(family), Kind(cmp.Or(inData, kind))
 	case kind != "":
@@ -249,9 +260,17 @@ func (env *envelope) event() *Event {
 		p = env.inner
 	}
 	e.ResourceID, e.Status = env.firstOf(p.id), env.firstOf(p.status)
+	if e.Kind == "" && !env.present(env.kind, env.outer.kind, env.outer.camelKind) && Kind(env.firstOf(env.family)).Family() == e.Family {
+		e.Kind = kindOf(e.Family, e.Status) // {"event": "transaction", "data": {"status": "paid"}}
+	}
 	e.CorrelationID = env.firstOf(p.correlation, p.camelCorrelation, p.reference,
 		outer.correlation, outer.camelCorrelation, outer.reference)
 	return e
+}
+
+// present reports whether one of the nodes has a value, readable or not.
+func (env *envelope) present(nodes ...int) bool {
+	return slices.ContainsFunc(nodes, func(i int) bool { return i != 0 && env.doc.Kind(i) != 'n' })
 }
 
 // mayNest reports whether the family's data may be under "object".

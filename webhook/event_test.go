@@ -282,18 +282,19 @@ func TestAnUnreadableMemberIsNamedInTheError(t *testing.T) {
 	} {
 		for member, body := range map[string]string{
 			"data.amount":                           `{"id":"e","event":"transaction","data":{"amount":%s}}`,
-			"data.products[1].unit_price":           `{"id":"e","event":"transaction","data":{"products":[{},{"unit_price":%s}]}}`,
-			"data.products[0].price":                `{"id":"e","event":"transaction","data":{"products":[{"price":%s}]}}`,
 			"data.object.amount":                    `{"id":"e","type":"payout.failed","data":{"object":{"amount":%s}}}`,
-			"data.net_amount":                       `{"id":"e","type":"payout.failed","data":{"net_amount":%s}}`,
 			"data.latest_transaction.paid_amount":   `{"id":"e","event":"subscription","data":{"latest_transaction":{"paid_amount":%s}}}`,
 			"data.latestTransaction.refundedAmount": `{"id":"e","event":"subscription","data":{"latestTransaction":{"refundedAmount":%s}}}`,
 		} {
 			require.EqualError(t, typed(strings.ReplaceAll(body, "%s", text)), "webhook: "+member+" is not an integer number of cents", text)
 		}
 	}
-	require.EqualError(t, typed(`{"id":"e","event":"transaction","data":{"products":[{"quantity":0.5}]}}`), "webhook: data.products[0].quantity is not an integer")
-	require.EqualError(t, typed(`{"id":"e","event":"subscription","data":{"cancelAtPeriodEnd":"soon"}}`), "webhook: data.cancelAtPeriodEnd is neither true nor false")
+	for _, informs := range []string{
+		`{"id":"e","event":"transaction","data":{"products":[{},{"unit_price":"ten"}]}}`, `{"id":"e","event":"transaction","data":{"products":[{"quantity":0.5}]}}`,
+		`{"id":"e","event":"subscription","data":{"cancelAtPeriodEnd":"soon"}}`, `{"id":"e","type":"payout.failed","data":{"net_amount":{}}}`,
+	} {
+		require.NoError(t, typed(informs), informs)
+	}
 }
 
 func TestAnUnreadableAmountIsADeadLetterAndNotAZero(t *testing.T) {

@@ -307,6 +307,17 @@ func derivedRow(f Family, status string) *kindRow {
 	return nil
 }
 
+// kindOf returns the kind that an event with nothing but a state reports, or "".
+func kindOf(f Family, status string) Kind {
+	if row := derivedRow(f, status); row != nil {
+		return row.kind
+	}
+	if row := rowOf(Kind(f.prefix() + "." + status)); row != nil && f.known() {
+		return row.kind
+	}
+	return ""
+}
+
 func (k Kind) skippedLate() bool {
 	row := rowOf(k)
 	return row != nil && row.skipLate

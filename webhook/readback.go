@@ -22,11 +22,15 @@ type ReadBack struct {
 }
 
 // api reads resources with the merchant's client.
-type api struct{ client *gateway.Client }
+type api struct {
+	client *gateway.Client
+	key    *keyWatch
+}
 
 // read makes only one attempt, because the sender of the delivery retries.
 func (a api) read(ctx context.Context, family Family, id string) (*resource, error) {
 	r, err := a.get(ctx, family, id)
+	a.key.saw(ctx, err)
 	switch {
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrValidation):
 		return nil, errUnknownResource // the sender chose the id: a malformed one is treated as unknown

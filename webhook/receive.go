@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"time"
 )
 
@@ -109,6 +110,21 @@ func (rx *Receiver) warnOrder(ctx context.Context, rec Record) {
 			slog.String("event_id", rec.EventID), slog.String("kind", string(rec.Kind)), slog.String("resource", rec.Resource))
 	}
 }
+
+// warnLeftOut logs what of an event's data could not be read and was left out, each
+// member once.
+func (rx *Receiver) warnLeftOut(e *Event, members []string) {
+	for _, member := range members {
+		name := indices.ReplaceAllString(member, "")
+		if _, known := rx.said.LoadOrStore(name, true); !known {
+			//nolint:sloglint // a handler's read of an event has no context
+			rx.cfg.Logger.Warn("webhook: a member of an event can't be read and was left out; Raw has it",
+				slog.String("member", name), slog.String("event_id", e.ID), slog.String("kind", string(e.Kind)))
+		}
+	}
+}
+
+var indices = regexp.MustCompile(`\[\d+\]`)
 
 // put stores the event. A signed event that the store matched with a confirmed
 // one, but whose content differs, becomes a separate event.

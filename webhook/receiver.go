@@ -43,6 +43,8 @@ type Receiver struct {
 	idleQueries chan chan bool // requests of Idle to the dispatcher
 	lastPurge   atomic.Int64   // when old events were last purged, Unix seconds
 	setAside    setAside
+	said        sync.Map // members that were reported as left out
+	key         *keyWatch
 }
 
 // New returns a receiver, or an error if the configuration is invalid or can't
@@ -58,11 +60,13 @@ func New(cfg Config) (*Receiver, error) {
 	if err := cfg.bindStore(account); err != nil {
 		return nil, err
 	}
+	key := &keyWatch{logger: cfg.Logger}
 	rx := &Receiver{
 		cfg:         &cfg,
 		account:     account,
 		intake:      newIntake(&cfg),
-		judge:       newJudge(&cfg),
+		judge:       newJudge(&cfg, key),
+		key:         key,
 		routes:      make(map[route]*handler),
 		hungSlots:   make(chan struct{}, max(cfg.MaxHung, 0)),
 		unrouted:    make(map[route]struct{}),

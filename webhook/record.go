@@ -56,6 +56,7 @@ func (rx *Receiver) restore(c *Claim) (*Event, error) {
 		return nil, err
 	}
 	e.ConfirmedStatus = e.confirmed.status()
+	e.receiver = rx
 	return e, nil
 }
 
@@ -101,8 +102,14 @@ func ownFact(e parsed) (fact string, ok bool) {
 	}
 }
 
-// instant formats a time for a fact.
+// instant formats a time for a fact. A time that can't be read is what was sent: two
+// occurrences are not the same because neither can be read.
 func instant(t gateway.Timestamp) string {
+	if t.Unreadable() {
+		raw, _ := t.MarshalJSON() // never fails
+		sum := sha256.Sum256(raw)
+		return "unread-" + hex.EncodeToString(sum[:8])
+	}
 	if t.IsZero() {
 		return "-"
 	}

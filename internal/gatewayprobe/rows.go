@@ -23,11 +23,11 @@ func reasons() map[string]string {
 	for _, group := range []struct{ reason, rows string }{
 		{"it is about this project's client, not about the gateway", `
 			v1-neighborhood client-attempts client-retry-after client-nothing-sent client-judged client-idempotency-keys
-			client-identity client-find client-search client-success-false client-origin client-in-progress settled-amount client-lenient client-pages client-answer-size
+			client-identity client-find client-search client-success-false client-origin client-in-progress settled-amount client-lenient client-members client-unknown-times client-pages client-answer-size
 			client-texts client-minor-units`},
 		{"it is about this project's webhook receiver, not about the gateway", `
 			signature-window signatures receiver-capacity hung-handlers receiver-pause signing-key-length receiver-statuses
-			receiver-ids receiver-lenient receiver-amounts read-back read-back-words read-back-facts receiver-retention
+			receiver-ids receiver-lenient receiver-amounts read-back read-back-words read-back-facts event-forms receiver-retention
 			receiver-backoff receiver-unhandled receiver-conflict receiver-memory read-back-trial event-ids event-order reconciled-kinds
 			reconciled-references reconciled-repair`},
 		{"it is about this project's outbox, not about the gateway", `

@@ -169,6 +169,18 @@ func readMethod(d *Document, i int, v reflect.Value) bool {
 	return own.UnmarshalJSON(d.raw(i)) == nil
 }
 
+// Doubtful is a type that decodes every value and says afterwards whether it could read it.
+type Doubtful interface {
+	json.Unmarshaler
+	Unreadable() bool
+}
+
+// readReadable gives up if the value can't be read, so that the caller notices it.
+func readReadable(d *Document, i int, v reflect.Value) bool {
+	own, _ := v.Addr().Interface().(Doubtful)
+	return own.UnmarshalJSON(d.raw(i)) == nil && !own.Unreadable()
+}
+
 // readOther leaves the value to the JSON package.
 func readOther(d *Document, i int, v reflect.Value) bool {
 	return json.Unmarshal(d.raw(i), v.Addr().Interface(), Lenient) == nil

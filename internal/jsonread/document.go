@@ -23,9 +23,9 @@ import (
 // or a duplicate member must not hide a payment.
 var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// WithoutMark returns the content of a file without the byte order mark with which some
-// editors begin it.
-func WithoutMark(file []byte) []byte { return bytes.TrimPrefix(file, []byte(mark)) }
+// WithoutMark returns a text without the byte order mark with which some editors begin a
+// file, and some servers a response.
+func WithoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte(mark)) }
 
 // Marked reports whether a text begins with a byte order mark.
 func Marked(text []byte) bool { return bytes.HasPrefix(text, []byte(mark)) }

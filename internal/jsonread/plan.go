@@ -27,6 +27,7 @@ var (
 	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
 	unmarshalerFrom = reflect.TypeFor[json.UnmarshalerFrom]()
 	ownReader       = reflect.TypeFor[NodeDecoder]()
+	doubtful        = reflect.TypeFor[Doubtful]()
 )
 
 func makePlan(t reflect.Type) readFunc {
@@ -36,6 +37,8 @@ func makePlan(t reflect.Type) readFunc {
 		return readOwn
 	case t.PkgPath() == "time", pointer.Implements(unmarshalerFrom):
 		return readOther
+	case pointer.Implements(doubtful):
+		return readReadable
 	case pointer.Implements(unmarshaler):
 		return readMethod
 	}

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,4 +35,17 @@ func TestRetryPoliciesThatBanksDoNotExecute(t *testing.T) {
 			assert.Empty(t, spec.PixRetryWarnings("immediate_cancel", offsets))
 		}
 	}
+}
+
+func TestPeriodsThatBanksDoNotHave(t *testing.T) {
+	t.Parallel()
+	const years = 24
+	has := map[string][]int{"day": {7}, "week": {1}, "month": {1, 3, 6, 12}}
+	for interval, counts := range has {
+		for count := 1; count <= years; count++ {
+			assert.Equal(t, slices.Contains(counts, count), spec.PixPeriodWarnings(interval, count) == nil, "every %d %s", count, interval)
+		}
+	}
+	assert.Empty(t, spec.PixPeriodWarnings("month", 0), "the default is 1")
+	assert.Empty(t, spec.PixPeriodWarnings("", 5), "which is invalid")
 }

@@ -125,6 +125,20 @@ func PixRetryWarnings(policy string, offsets []int) (warnings []string) {
 	return warnings
 }
 
+// PixPeriodWarnings says that banks have no such period for a Pix Automatico: its
+// mandates are weekly, monthly, quarterly, half-yearly or yearly. Gateways accept others.
+func PixPeriodWarnings(interval string, count int) []string {
+	count = max(count, 1)
+	switch {
+	case interval == "", interval == "week" && count == 1, interval == "day" && count == 7:
+		return nil
+	case interval == "month" && (count == 1 || count == 3 || count == 6 || count == 12):
+		return nil
+	}
+	return []string{fmt.Sprintf("interval and interval_count ask for a charge every %d %ss, but a Pix Automatico is charged weekly, monthly, quarterly, "+
+		"half-yearly or yearly", count, interval)}
+}
+
 func information(o *Object) {
 	o.String("key", Required)
 	o.String("value", Required)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/gateway-go/gateway/internal/jsonread"
 	"github.com/gateway-go/gateway/internal/spec"
 )
 
@@ -134,6 +135,7 @@ func (c *call) read(resp *http.Response) error {
 	if err == nil && resp.ContentLength > int64(len(r.Body)) && !resp.Uncompressed && c.req.Method != http.MethodHead {
 		err = io.ErrUnexpectedEOF
 	}
+	r.Body = jsonread.WithoutMark(r.Body) // a create whose response begins with one is a success
 	return err
 }
 

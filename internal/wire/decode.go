@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/internal/jsonread"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // converting are decoding options that also convert values of another type.
@@ -77,6 +80,184 @@ func place(p jsontext.Pointer, offset int64) string {
 	return fmt.Sprintf("the response at byte %d, %s,", offset, p)
 }
 
+// Unread is a member of a response that was left out, or a time that is unknown, because
+// its value can't be read.
+type Unread struct {
+	Member string // without indices: "fee", "transactions.paidAt"
+	Kind   string // of the value: "an object"
+}
+
+// DecodeMembers decodes a resource into v as Decode does, and leaves out what m does not
+// require. It returns what it left out.
+func DecodeMembers[T any](body []byte, v *T, m *spec.Members) ([]Unread, error) {
+	return decodeMembers(body, v, m, jsonread.Decode, wholeBody)
+}
+
+func decodeMembers[T any](body []byte, v *T, m *spec.Members, fast func([]byte, any) bool, where locate) ([]Unread, error) {
+	reset := func() {
+		var zero T
+		*v = zero
+	}
+	reset()
+	if fast(body, v) {
+		return nil, nil
+	}
+	if m == nil {
+		return nil, decodeSlowly(body, v, reset)
+	}
+	reset()
+	r := reading{members: m, locate: where}
+	err := json.Unmarshal(body, v, jsonread.Lenient, json.WithUnmarshalers(json.UnmarshalFromFunc(r.value)))
+	return r.unread, err
+}
+
+// reading is the state of a decoding that leaves out what can't be read.
+type reading struct {
+	members *spec.Members
+	locate  locate
+	unread  []Unread
+}
+
+// locate returns the path of a value in its resource or its page, and the table that has it.
+type locate func(names []string, m *spec.Members) (path string, of *spec.Members)
+
+// wholeBody is for a body that is the resource.
+func wholeBody(names []string, m *spec.Members) (string, *spec.Members) { return pathOf(names), m }
+
+// envelopeMembers has no strict members besides "data".
+var envelopeMembers = spec.Members{Resource: "envelope", Strict: []string{"data"}}
+
+// inEnvelope is for a body whose "data" is the resource.
+func inEnvelope(names []string, m *spec.Members) (string, *spec.Members) {
+	if len(names) > 1 && names[0] == "data" {
+		return pathOf(names[1:]), m
+	}
+	return pathOf(names), &envelopeMembers
+}
+
+// inPage is for a body whose "data" is a list of resources, or an object that has it.
+func inPage(names []string, m *spec.Members) (string, *spec.Members) {
+	items := names
+	for len(items) > 0 && items[0] == "data" && len(names)-len(items) < 2 {
+		items = items[1:]
+	}
+	switch {
+	case len(items) == len(names), len(items) > 0 && !isIndex(items[0]):
+		return pathOf(items), &spec.PageMembers
+	case len(items) > 0:
+		items = items[1:]
+	}
+	return pathOf(items), m
+}
+
+// pathOf joins the names, without the indices of lists.
+func pathOf(names []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(names), isIndex), ".")
+}
+
+func isIndex(name string) bool {
+	_, err := strconv.Atoi(name)
+	return err == nil
+}
+
+// value is called for every value of the second attempt to decode a body.
+func (r *reading) value(dec *jsontext.Decoder, v any) error {
+	target, kind := reflect.ValueOf(v).Elem(), dec.PeekKind()
+	time, isTime := v.(jsonread.Doubtful)
+	whole := kind != 'n' && kind != 0 && (target.Kind() == reflect.Slice || target.Kind() == reflect.Pointer)
+	if !isTime && !whole && fits(kind, target) {
+		return errors.ErrUnsupported
+	}
+	path, of := r.locate(slices.Collect(dec.StackPointer().Tokens()), r.members)
+	if whole = whole && of.IsWhole(path); !isTime && !whole && fits(kind, target) {
+		return errors.ErrUnsupported
+	}
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if isTime {
+		readable := time.UnmarshalJSON(raw) == nil && !time.Unreadable()
+		r.leaveOut(path, raw, !readable)
+		return nil
+	}
+	strict := of.IsStrict(path)
+	var ok bool
+	switch {
+	case whole:
+		ok = empty(raw) || json.Unmarshal(raw, v, together) == nil
+	case strict:
+		ok = convertStrictly(raw, target)
+	default:
+		ok = convertLeniently(raw, target)
+	}
+	if ok {
+		return nil
+	}
+	if !strict {
+		target.SetZero()
+		r.leaveOut(path, raw, true)
+		return nil
+	}
+	return wrongType(dec, raw, target)
+}
+
+func (r *reading) leaveOut(path string, raw jsontext.Value, unread bool) {
+	if u := (Unread{path, jsonread.KindName(raw.Kind())}); unread && !slices.Contains(r.unread, u) {
+		r.unread = append(r.unread, u)
+	}
+}
+
+// isScalar reports whether a value is a string, a number or a boolean.
+func isScalar(raw jsontext.Value) bool { return raw.Kind() != '{' && raw.Kind() != '[' }
+
+// isEnum reports whether the target has one of a set of names, which a number or a boolean
+// can't be.
+func isEnum(target reflect.Value) bool {
+	t := target.Type()
+	return t.Kind() == reflect.String && t.PkgPath() != "" && t.NumMethod() == 0
+}
+
+// together are the options for a value that is left out if any part of it can't be read.
+var together = json.JoinOptions(jsonread.Lenient, json.WithUnmarshalers(json.UnmarshalFromFunc(part)))
+
+func part(dec *jsontext.Decoder, v any) error {
+	target := reflect.ValueOf(v).Elem()
+	if fits(dec.PeekKind(), target) {
+		return errors.ErrUnsupported
+	}
+	raw, err := dec.ReadValue()
+	if err != nil || convertLeniently(raw, target) {
+		return err
+	}
+	return wrongType(dec, raw, target)
+}
+
+// convertLeniently converts a value if nothing is lost.
+func convertLeniently(raw jsontext.Value, target reflect.Value) bool {
+	return empty(raw) || isScalar(raw) && !isEnum(target) && convert(raw, target)
+}
+
+// convertStrictly converts a value only if it can mean nothing else: a number that is an
+// identifier, a text that is exactly an integer. "" is null.
+func convertStrictly(raw jsontext.Value, target reflect.Value) bool {
+	switch kind := target.Kind(); {
+	case string(raw) == `""`, !isScalar(raw) && kind != reflect.String && kind != reflect.Int && kind != reflect.Int64 && empty(raw):
+		return true
+	case kind == reflect.String:
+		_, integer := jsonread.PlainInteger(string(raw))
+		return raw.Kind() == '0' && integer && convert(raw, target)
+	default:
+		return (raw.Kind() == '0' || raw.Kind() == '"') && convert(raw, target)
+	}
+}
+
+func wrongType(dec *jsontext.Decoder, raw jsontext.Value, target reflect.Value) error {
+	return &json.SemanticError{
+		ByteOffset: dec.InputOffset() - int64(len(raw)), JSONPointer: dec.StackPointer(), JSONKind: raw.Kind(), GoType: target.Type(),
+	}
+}
+
 // scalar is called for every value of the second attempt to decode a body.
 func scalar(dec *jsontext.Decoder, v any) error {
 	target := reflect.ValueOf(v).Elem()
@@ -88,9 +269,7 @@ func scalar(dec *jsontext.Decoder, v any) error {
 		if empty(raw) || convert(bytes.TrimSpace(raw), target) {
 			return nil
 		}
-		return &json.SemanticError{
-			ByteOffset: dec.InputOffset() - int64(len(raw)), JSONPointer: dec.StackPointer(), JSONKind: raw.Kind(), GoType: target.Type(),
-		}
+		return wrongType(dec, raw, target)
 	}
 	return errors.ErrUnsupported
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	files "github.com/gateway-go/gateway/internal/golden"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -53,7 +54,7 @@ func FuzzListItems(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		list, err := wire.DecodeList[gateway.Transaction](body)
+		list, err := wire.DecodeList[gateway.Transaction](body, &spec.TransactionMembers)
 		if err != nil {
 			require.Nil(t, list)
 			require.Error(t, wire.DescribeError(err))
@@ -122,9 +123,9 @@ func TestDescribeError(t *testing.T) {
 
 func TestInvalidUTF8DoesNotHideAPayment(t *testing.T) {
 	t.Parallel()
-	got, _, _, err := wire.DecodeEnvelope[gateway.Transaction]([]byte("{\"success\":true,\"data\":{\"id\":\"tx-1\",\"buyer\":{\"name\":\"Jo\xe3o\"},\"status\":\"paid\"}}"))
+	got, err := wire.DecodeEnvelope[gateway.Transaction]([]byte("{\"success\":true,\"data\":{\"id\":\"tx-1\",\"buyer\":{\"name\":\"Jo\xe3o\"},\"status\":\"paid\"}}"), &spec.TransactionMembers)
 	require.NoError(t, err)
-	assert.Equal(t, "tx-1", got.ID)
-	assert.Equal(t, "Jo�o", got.Buyer.Name)
-	assert.True(t, got.Settled())
+	assert.Equal(t, "tx-1", got.Data.ID)
+	assert.Equal(t, "Jo�o", got.Data.Buyer.Name)
+	assert.True(t, got.Data.Settled())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gateway-go/gateway/internal/jsonread"
+	"github.com/gateway-go/gateway/internal/spec"
 )
 
 // Envelope is the envelope of every v2 response.
@@ -77,20 +78,29 @@ func Failed(body []byte) bool {
 // ErrNoData means that a response has no data.
 var ErrNoData = errors.New("the response has no data")
 
-// DecodeEnvelope reads a response with one resource, and returns it with its JSON,
-// which is a part of the body. A missing "success" counts as true. The body must not
-// be changed afterwards: strings of the resource may be parts of it.
-func DecodeEnvelope[T any](body []byte) (data *T, raw []byte, requestID string, err error) {
+// Result is a resource that was read from a response.
+type Result[T any] struct {
+	Data      *T
+	Raw       []byte // the JSON of the resource, a part of the body
+	RequestID string
+	Unread    []Unread
+}
+
+// DecodeEnvelope reads a response with one resource, and leaves out what m does not
+// require; see [DecodeMembers]. A missing "success" counts as true. The body must not be
+// changed afterwards: strings of the resource may be parts of it.
+func DecodeEnvelope[T any](body []byte, m *spec.Members) (*Result[T], error) {
 	var e Envelope[T]
-	switch err := decode(body, &e, jsonread.DecodeOwned); {
+	unread, err := decodeMembers(body, &e, m, jsonread.DecodeOwned, inEnvelope)
+	switch {
 	case err != nil:
-		return nil, nil, e.RequestID, err
+		return nil, err
 	case bool(e.Failed):
-		return nil, nil, e.RequestID, ErrFailed
+		return nil, ErrFailed
 	case e.Data.Value == nil:
-		return nil, nil, e.RequestID, ErrNoData
+		return nil, ErrNoData
 	}
-	return e.Data.Value, e.Data.Raw(body), e.RequestID, nil
+	return &Result[T]{Data: e.Data.Value, Raw: e.Data.Raw(body), RequestID: e.RequestID, Unread: unread}, nil
 }
 
 // List is a page of a list in either shape: data is an object with the items
@@ -104,6 +114,7 @@ type List[T any] struct {
 	Page       int // of a list by page number, from 1
 	Limit      int // of a list by page number
 	RequestID  string
+	Unread     []Unread
 
 	body []byte
 	data listData[T]
@@ -221,10 +232,12 @@ func (d *listData[T]) DecodeNode(r *jsonread.Document, at int) bool {
 	}
 }
 
-// DecodeList reads a page of a list.
-func DecodeList[T any](body []byte) (*List[T], error) {
+// DecodeList reads a page of a list, and leaves out what m does not require of its items;
+// see [DecodeMembers].
+func DecodeList[T any](body []byte, m *spec.Members) (*List[T], error) {
 	var e ListEnvelope[T]
-	switch err := Decode(body, &e); {
+	unread, err := decodeMembers(body, &e, m, jsonread.Decode, inPage)
+	switch {
 	case err != nil:
 		return nil, err
 	case bool(e.Failed):
@@ -241,6 +254,7 @@ func DecodeList[T any](body []byte) (*List[T], error) {
 		Page:       e.Metadata.Page,
 		Limit:      e.Metadata.Limit,
 		RequestID:  e.RequestID,
+		Unread:     unread,
 		body:       body,
 		data:       e.Data,
 	}, nil

@@ -152,11 +152,11 @@ func TestDecodedStrings(t *testing.T) {
 		assert.Equal(t, "tx_1", e.Data.Value.ID)
 
 		body = []byte(text)
-		tx, _, _, err := wire.DecodeEnvelope[gateway.Transaction](body)
+		tx, err := wire.DecodeEnvelope[gateway.Transaction](body, &spec.TransactionMembers)
 		require.NoError(t, err)
 		clear(body)
-		assert.Equal(t, text == long, tx.ID == "tx_1", "copied")
-		assert.JSONEq(t, `{"k":"v"}`, tx.Metadata.String())
+		assert.Equal(t, text == long, tx.Data.ID == "tx_1", "copied")
+		assert.JSONEq(t, `{"k":"v"}`, tx.Data.Metadata.String())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
 
@@ -59,15 +60,15 @@ func FuzzList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, items, cursor string, total int) {
 		array := jsontext.Value("[" + items + "]")
 		if !array.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) || !utf8.ValidString(cursor) {
-			_, _ = wire.DecodeList[gateway.Transaction]([]byte(items)) // must not panic
+			_, _ = wire.DecodeList[gateway.Transaction]([]byte(items), &spec.TransactionMembers) // must not panic
 			return
 		}
 		quoted, err := jsontext.AppendQuote(nil, cursor)
 		require.NoError(t, err)
 		members := fmt.Sprintf(`"data":%s,"total":%d,"next_cursor":%s,"prev_cursor":null`, array, total, quoted)
 
-		nested, errNested := wire.DecodeList[gateway.Transaction]([]byte(`{"success":true,"requestId":"r","data":{` + members + `}}`))
-		flat, errFlat := wire.DecodeList[gateway.Transaction]([]byte(`{"success":true,"requestId":"r",` + members + `}`))
+		nested, errNested := wire.DecodeList[gateway.Transaction]([]byte(`{"success":true,"requestId":"r","data":{`+members+`}}`), &spec.TransactionMembers)
+		flat, errFlat := wire.DecodeList[gateway.Transaction]([]byte(`{"success":true,"requestId":"r",`+members+`}`), &spec.TransactionMembers)
 
 		require.Equal(t, errNested == nil, errFlat == nil, "%v, %v", errNested, errFlat)
 		if errFlat == nil {
@@ -81,4 +82,23 @@ func FuzzList(f *testing.F) {
 			assert.Equal(t, cursor, flat.NextCursor)
 		}
 	})
+}
+
+// Gateways name the field of an error in several ways.
+func TestFieldsOfAProblem(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string][]wire.Field{
+		`{"errors":[{"path":["products",0,"name"],"message":"m","code":"too_small"}]}`: {{Field: "products[0].name", Message: "m", Code: "too_small"}},
+		`{"validation_errors":[{"path":"buyer.email","message":"m"}]}`:                 {{Field: "buyer.email", Message: "m"}},
+		`{"errors":[{"field":"amount","path":[],"message":"m"}]}`:                      {{Field: "amount", Message: "m"}},
+		`{"errors":[{"code":"unrecognized_keys","keys":["number"],"path":["buyer","document"],"message":"m"}]}`: {
+			{Field: "buyer.document.number", Message: "m", Code: "unrecognized_keys"},
+		},
+		`{"errors":[{"keys":["a","b",1],"path":[],"code":"unrecognized_keys"}]}`: {
+			{Field: "a", Code: "unrecognized_keys"}, {Field: "b", Code: "unrecognized_keys"},
+		},
+		`{"errors":[{"path":[["x"],{},null],"message":"m"}]}`: {{Field: `["x"].{}.`, Message: "m"}},
+	} {
+		assert.Equal(t, want, wire.DecodeProblem([]byte(body)).Fields, body)
+	}
 }

@@ -134,9 +134,11 @@ func (p *Problem) fields(dec *jsontext.Decoder) bool {
 	for {
 		switch dec.PeekKind() {
 		case '{':
-			var f Field
+			var f entry
 			ok := f.read(dec)
-			p.add(f)
+			for _, field := range f.fields() {
+				p.add(field)
+			}
 			if !ok {
 				return false
 			}
@@ -153,7 +155,27 @@ func (p *Problem) fields(dec *jsontext.Decoder) bool {
 	}
 }
 
-func (f *Field) read(dec *jsontext.Decoder) bool {
+// entry is one of the errors of a list, in any of its forms.
+type entry struct {
+	Field
+
+	unknown []string // the names of members that the gateway does not know, within Field
+}
+
+// fields returns the entry as one error for each member that it is about.
+func (f *entry) fields() []Field {
+	if len(f.unknown) == 0 {
+		return []Field{f.Field}
+	}
+	all := make([]Field, len(f.unknown))
+	for i, name := range f.unknown {
+		all[i] = f.Field
+		all[i].Field = shorten(strings.TrimPrefix(f.Field.Field+"."+name, "."))
+	}
+	return all
+}
+
+func (f *entry) read(dec *jsontext.Decoder) bool {
 	return eachMember(dec, func(member string) bool {
 		value, err := dec.ReadValue()
 		if err != nil {
@@ -161,14 +183,66 @@ func (f *Field) read(dec *jsontext.Decoder) bool {
 		}
 		switch text := scalarText(value); member {
 		case "field", "path", "property":
-			f.Field = text
+			if path := pathText(value); path != "" {
+				f.Field.Field = path
+			}
 		case "message", "detail":
 			f.Message = text
 		case "code":
 			f.Code = text
+		case "keys":
+			f.unknown = textsOf(value)
 		}
 		return true
 	})
+}
+
+// pathText returns a path that is a text, or a list of names and indices:
+// ["products", 0, "name"] is products[0].name.
+func pathText(value jsontext.Value) string {
+	if value.Kind() != '[' {
+		return scalarText(value)
+	}
+	var path strings.Builder
+	eachElement(value, func(step jsontext.Value) {
+		switch text := scalarText(step); {
+		case step.Kind() == '0':
+			path.WriteString("[" + text + "]")
+		case path.Len() > 0:
+			path.WriteString("." + text)
+		default:
+			path.WriteString(text)
+		}
+	})
+	return shorten(path.String())
+}
+
+// textsOf returns the strings of a list.
+func textsOf(value jsontext.Value) (all []string) {
+	eachElement(value, func(element jsontext.Value) {
+		if element.Kind() == '"' && len(all) < maxFields {
+			all = append(all, scalarText(element))
+		}
+	})
+	return all
+}
+
+// eachElement calls use with the elements of a value, if it is a list.
+func eachElement(value jsontext.Value, use func(jsontext.Value)) {
+	dec := jsontext.NewDecoder(bytes.NewReader(value), jsonread.Lenient)
+	if value.Kind() != '[' {
+		return
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return
+	}
+	for dec.PeekKind() != ']' {
+		element, err := dec.ReadValue()
+		if err != nil {
+			return
+		}
+		use(element)
+	}
 }
 
 // fieldMap reads {"amount": "is required"} or {"amount": ["is required"]}.

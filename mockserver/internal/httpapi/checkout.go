@@ -99,13 +99,33 @@ func (a *API) baseURL(r *http.Request) string {
 		return strings.TrimSuffix(a.cfg.PublicURL, "/")
 	}
 	scheme, host := "http", r.Host
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+	proto, forwarded := forwardedBy(r.Header)
+	if r.TLS != nil || proto == "https" {
 		scheme = "https"
 	}
-	if forwarded := r.Header.Get("X-Forwarded-Host"); forwarded != "" && !strings.ContainsAny(forwarded, `/\?#@"<> `) && gate.Allowed(forwarded, a.cfg.Hosts) {
+	if forwarded != "" && !strings.ContainsAny(forwarded, `/\?#@"<> `) && gate.Allowed(forwarded, a.cfg.Hosts) {
 		host = forwarded
 	}
 	return scheme + "://" + host
+}
+
+// forwardedBy returns the scheme and the host that a proxy says the client used: in
+// Forwarded (RFC 7239), whose first element is that of the proxy next to the client, or
+// in the X-Forwarded headers.
+func forwardedBy(h http.Header) (proto, host string) {
+	proto, host = h.Get("X-Forwarded-Proto"), h.Get("X-Forwarded-Host")
+	first, _, _ := strings.Cut(h.Get("Forwarded"), ",")
+	for pair := range strings.SplitSeq(first, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		value = strings.Trim(value, `"`)
+		switch strings.ToLower(name) {
+		case "proto":
+			proto = strings.ToLower(value)
+		case "host":
+			host = value
+		}
+	}
+	return proto, host
 }
 
 func newLink(in *linkBody) engine.NewLink {

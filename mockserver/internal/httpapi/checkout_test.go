@@ -76,6 +76,15 @@ func TestCheckoutLinkURL(t *testing.T) {
 		a = m.call(http.MethodPost, "/v2/checkout-links", `{"amount":4990}`, "X-Forwarded-Proto", "https", "X-Forwarded-Host", forwarded)
 		assert.Contains(t, a.text("data.url"), want)
 	}
+	for forwarded, want := range map[string]string{
+		`for=192.0.2.60;proto=https;host=shop.test`:                 "https://shop.test/pay/",
+		`proto=HTTPS; host="shop.test:8443", host=inner;proto=http`: "https://shop.test:8443/pay/",
+		`host=evil.test;proto=https`:                                "https://example.com/pay/",
+		`for="[2001:db8::1]"`:                                       "http://example.com/pay/",
+	} {
+		a = m.call(http.MethodPost, "/v2/checkout-links", `{"amount":4990}`, "Forwarded", forwarded)
+		assert.Contains(t, a.text("data.url"), want, forwarded)
+	}
 	m = newMock(t, func(hc *httpapi.Config, _ *store.Config) { hc.PublicURL = "https://pay.test/mock/" })
 	a = m.call(http.MethodPost, "/v2/checkout-links", `{"amount":4990}`, "X-Forwarded-Host", "localhost")
 	assert.Contains(t, a.text("data.url"), "https://pay.test/mock/pay/")
