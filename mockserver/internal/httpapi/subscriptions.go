@@ -90,7 +90,7 @@ func (rq *request) warn(s *engine.Subscription) {
 	if s.Authorization == nil {
 		return
 	}
-	for _, warning := range spec.PixRetryWarnings(s.FailurePolicy, s.RetryOffsetsDays) {
+	for _, warning := range append(spec.PixPeriodWarnings(s.Interval, s.IntervalCount), spec.PixRetryWarnings(s.FailurePolicy, s.RetryOffsetsDays)...) {
 		rq.w.Header().Add(warningHeader, warning)
 	}
 }

@@ -214,9 +214,9 @@ func TestAutomaticDebit(t *testing.T) {
 	assert.NotEmpty(t, debit.text("data.pix.receipt_url"))
 }
 
-// Retry policies that banks don't execute for a Pix Automatico are accepted with a
-// warning.
-func TestRetryPoliciesOfAPixAutomatico(t *testing.T) {
+// Retry policies and periods that banks don't execute for a Pix Automatico are accepted
+// with a warning.
+func TestWarningsOfAPixAutomatico(t *testing.T) {
 	t.Parallel()
 	m := newMock(t)
 	ana := m.person("Ana")
@@ -224,12 +224,13 @@ func TestRetryPoliciesOfAPixAutomatico(t *testing.T) {
 		``: 0, `,"retry_offsets_days":[1,7]`: 0, `,"retry_offsets_days":[1,2,3,4]`: 1, `,"retry_offsets_days":[8]`: 1,
 		`,"retry_offsets_days":[1,1]`: 1, `,"retry_offsets_days":[1,1,8,9]`: 3,
 		`,"retry_offsets_days":[8],"failure_policy":"immediate_cancel"`: 0,
+		`,"interval_count":3`: 0, `,"interval_count":2`: 1, `,"interval_count":5,"retry_offsets_days":[8]`: 2,
 	} {
 		a := m.subscribe(ana, `"payment_method":"pix_automatic"`+policy)
 		require.Equal(t, http.StatusCreated, a.Status, string(a.Body))
 		assert.Len(t, a.Header.Values("X-Mock-Warning"), warnings, policy)
 		b := m.call(http.MethodPatch, "/v2/subscriptions/"+a.text("data.id"), `{"retry_offsets_days":[30],"failure_policy":"retry_then_cancel"}`)
-		assert.Contains(t, b.Header.Get("X-Mock-Warning"), "after 30 days")
+		assert.Contains(t, strings.Join(b.Header.Values("X-Mock-Warning"), "\n"), "after 30 days")
 	}
 	card := m.subscribe(ana, `"token":"pgct_ok","retry_offsets_days":[1,2,3,30]`)
 	assert.Empty(t, card.Header.Values("X-Mock-Warning"))
