@@ -37,9 +37,12 @@ func eachStore(b *testing.B, run func(b *testing.B, db *sql.DB, store *sqlstore.
 	}{
 		{"PostgreSQL", "pgx", os.Getenv("DATABASE_URL"), database.Postgres, 32},
 		{"PostgreSQL, pool of sql.Open", "pgx", os.Getenv("DATABASE_URL"), database.Postgres, 0},
-		{"SQLite", "sqlite", sqliteFile(b), database.SQLite, 32},
+		{"SQLite", "sqlite", "", database.SQLite, 32},
 	} {
 		b.Run(d.name, func(b *testing.B) {
+			if d.driver == "sqlite" {
+				d.dsn = sqliteFile(b) // each run has its own, as it has a schema of its own on PostgreSQL
+			}
 			if d.dsn == "" {
 				b.Skip("DATABASE_URL is not set: ../integration/with-postgres starts a PostgreSQL and sets it")
 			}
@@ -63,8 +66,7 @@ func sqliteFile(b *testing.B) (dsn string) {
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
 }
 
-// newSchema creates a schema for the tables of a store, and returns its name. On SQLite, each
-// store has a file of its own.
+// newSchema creates a schema for the tables of a store, and returns its name.
 func newSchema(b *testing.B, db *sql.DB, driver string) string {
 	b.Helper()
 	if driver == "sqlite" {
