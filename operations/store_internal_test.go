@@ -52,7 +52,7 @@ func (d *contended) Query(_ context.Context, query string, _ []any, row func(dat
 	case strings.Contains(query, "search_path"):
 		return row(values{"public", "shop", "read committed"})
 	case strings.Contains(query, "pg_namespace"):
-		return row(values{true})
+		return row(values{"public", true})
 	}
 	if d.claims++; d.claims > 1 {
 		return nil
