@@ -231,7 +231,7 @@ func TestEveryStateOfAnEventIsFlushed(t *testing.T) {
 		t.Skip("DATABASE_URL is not set: integration/run starts PostgreSQL")
 	}
 	for configured, want := range map[string]string{
-		"off": "on", "local": "on", "on": "on", "remote_write": "remote_write", "remote_apply": "remote_apply",
+		"off": "on", "local": "on", "on": "on", "remote_write": "on", "remote_apply": "remote_apply",
 	} {
 		t.Run(configured, func(t *testing.T) {
 			t.Parallel()

@@ -84,7 +84,7 @@ func (db *DB) SQL(text string) string {
 	if db.Dialect() == database.DialectSQLite {
 		return text
 	}
-	return dbms.Numbered(text)
+	return strings.ReplaceAll(dbms.Numbered(text), "{s}", database.Quote(db.schema)+".") // a name may have a "?"
 }
 
 // Repeat runs work, and repeats it while it conflicts with other sessions.

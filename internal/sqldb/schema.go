@@ -155,7 +155,7 @@ func (db *DB) dialect() []string {
 		}
 	}
 	return []string{
-		"{s}", database.Quote(db.schema) + ".", "{now}", dbms.PostgresNow,
+		"{now}", dbms.PostgresNow,
 		"{clock}", strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp"),
 		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED",
 		"{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
