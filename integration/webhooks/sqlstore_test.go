@@ -70,7 +70,7 @@ func TestATableInASchema(t *testing.T) {
 		db := d.open(t)
 		schema := ""
 		if d.dialect == database.DialectPostgres {
-			schema = table("O'Brien \"shop\"")
+			schema = table("O'Brien \"shop?\"")
 			_, err := db.ExecContext(t.Context(), "CREATE SCHEMA "+database.Quote(schema))
 			require.NoError(t, err)
 		}
