@@ -80,7 +80,8 @@ func Schema(d Dialect, inSchema string) ([]Migration, error) {
 	return list, nil
 }
 
-// types are the words of a dialect in the files.
+// types are the words of a dialect in the files. Those of statements are in internal/sqldb,
+// where {json} and {jsonb} mean a parameter.
 func types(d Dialect) []string {
 	if d == DialectSQLite {
 		return []string{

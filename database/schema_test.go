@@ -56,6 +56,9 @@ func TestMigrations(t *testing.T) {
 				if inSchema != "" && !strings.HasPrefix(s, "DROP INDEX") {
 					assert.Contains(t, s, prefix+"gateway_", "a name without the schema")
 				}
+				if plain := strings.ReplaceAll(s, prefix, ""); strings.HasPrefix(strings.ToUpper(plain), "ALTER ") {
+					assert.Regexp(t, `^ALTER TABLE \w+ (ADD|DROP) COLUMN [a-z_0-9]+[^,]*$`, plain, "the readiness probe reads only this form")
+				}
 				row := strings.HasPrefix(s, "INSERT INTO "+prefix+"gateway_schema (part, version, oldest, applied_at)")
 				assert.Equal(t, i == len(statements)-1, row, "the row is the last statement: %s", s)
 			}

@@ -4,8 +4,9 @@
 //
 //	go run github.com/gateway-go/gateway/cmd/gateway-schema -dialect postgres -format goose -dir migrations
 //
-// Formats: goose, migrate (golang-migrate), atlas, and plain for psql -f and sqlite3. Without
-// -dir the files are printed. After an upgrade of the module, write only what is new:
+// -dialect is required. Formats: goose, migrate (golang-migrate), atlas, and plain for psql -f
+// and sqlite3. Without -dir the files are printed. After an upgrade of the module, write only
+// what is newer than the latest of your files:
 //
 //	gateway-schema -dialect postgres -format goose -dir migrations -after 4
 //

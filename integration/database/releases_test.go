@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -92,7 +93,7 @@ func TestProcessesThatOpenAtOnce(t *testing.T) {
 			require.NoError(t, err)
 		}
 		assert.Equal(t, want, k.catalog(t, db))
-		assert.Equal(t, []string{"7"}, column(t, db, `SELECT COUNT(*) FROM gateway_schema`))
+		assert.Equal(t, []string{strconv.Itoa(len(migrations(t, k.dialect)) + len(later(k)))}, column(t, db, `SELECT COUNT(*) FROM gateway_schema`))
 	})
 }
 
@@ -263,6 +264,25 @@ func TestARowThatIsDeletedAsTheErrorSays(t *testing.T) {
 		require.True(t, found, err)
 		run(t, db, statement)
 		require.NoError(t, k.on(db, database.Location{}).Migrate(t.Context(), allParts...))
+		assert.Equal(t, want, k.catalog(t, db))
+	})
+}
+
+// The rows of later migrations of the part go too, so the next start also adds their columns.
+func TestATableThatALaterReleaseAltersIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, k kind) {
+		t.Helper()
+		db := k.open(t)
+		ctx := release(t.Context(), step(1001, 2, "ALTER TABLE {s}gateway_operations ADD COLUMN extra bigint;"))
+		require.NoError(t, k.on(db, database.Location{}).Migrate(ctx, allParts...))
+		want := k.catalog(t, db)
+		run(t, db, `DROP TABLE gateway_operations`)
+		err := k.on(db, database.Location{}).Migrate(ctx, allParts...)
+		_, statement, found := strings.Cut(err.Error(), " run ")
+		require.True(t, found, err)
+		run(t, db, statement)
+		require.NoError(t, k.on(db, database.Location{}).Migrate(ctx, allParts...))
 		assert.Equal(t, want, k.catalog(t, db))
 	})
 }

@@ -157,3 +157,11 @@ func (k kind) on(db *sql.DB, where database.Location) *sqldb.DB {
 	}
 	return sqldb.New(sqldb.Untyped(driver), where, quiet)
 }
+
+// migrations returns those of the program.
+func migrations(t *testing.T, d database.Dialect) []database.Migration {
+	t.Helper()
+	list, err := database.Schema(d, "")
+	require.NoError(t, err)
+	return list
+}

@@ -21,7 +21,8 @@ import (
 // DB runs statements on the tables of one schema. All times in them are Unix milliseconds of
 // the database's clock, so the clocks of the processes need not agree.
 //
-// Statements have "?" for parameters and these words:
+// Statements have "?" for parameters and these words, which [DB.dialect] defines for each
+// dialect. Packages may replace words of their own first.
 //
 //	{s}      the schema and a dot, before the name of a table
 //	{now}    the time at which the statement began
@@ -85,6 +86,22 @@ func (db *DB) SQL(text string) string {
 		return text
 	}
 	return strings.ReplaceAll(dbms.Numbered(text), "{s}", database.Quote(db.schema)+".") // a name may have a "?"
+}
+
+// dialect are the words of the dialect. On PostgreSQL, SQL itself replaces {s}.
+func (db *DB) dialect() []string {
+	if db.Dialect() == database.DialectSQLite { // a transaction holds the only write lock
+		return []string{
+			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "",
+			"{json}", "?", "{jsonb}", "?", "{int}", "INTEGER",
+		}
+	}
+	return []string{
+		"{now}", dbms.PostgresNow,
+		"{clock}", strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp"),
+		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED",
+		"{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
+	}
 }
 
 // Repeat runs work, and repeats it while it conflicts with other sessions.

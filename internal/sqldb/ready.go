@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // Ready returns nil if the database responds, has the tables of some parts as this release
@@ -31,7 +32,13 @@ func (db *DB) Ready(ctx context.Context, parts ...string) error {
 	if err := db.usable(ctx, known); err != nil {
 		return err
 	}
-	if err := db.Conn().Each(ctx, probe(known), nil, func(database.Scanner) error { return nil }); err != nil {
+	err = db.Conn().Each(ctx, probe(known), nil, func(database.Scanner) error { return nil })
+	switch {
+	case err == nil:
+	case dbms.State(err) == "42703" || strings.Contains(err.Error(), "no such column"):
+		return fmt.Errorf("%w: a column is missing, although gateway_schema has its migration: restore it, or run the statement of "+
+			"the migration that creates it; gateway-schema -dialect %s prints them: %w", database.ErrSchema, db.Dialect(), err)
+	default:
 		return err
 	}
 	return db.writable(ctx)

@@ -146,22 +146,6 @@ func unquoted(text string) (name, rest string) {
 	}
 }
 
-// dialect are the words of the dialect.
-func (db *DB) dialect() []string {
-	if db.Dialect() == database.DialectSQLite { // a transaction holds the only write lock
-		return []string{
-			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "",
-			"{json}", "?", "{jsonb}", "?", "{int}", "INTEGER",
-		}
-	}
-	return []string{
-		"{now}", dbms.PostgresNow,
-		"{clock}", strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp"),
-		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED",
-		"{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
-	}
-}
-
 // Qualified returns the quoted name of a table, with its schema. The schema must be known;
 // see [DB.Find].
 func (db *DB) Qualified(name string) string {
@@ -506,7 +490,7 @@ func (db *DB) usable(ctx context.Context, known []database.Migration) error {
 		switch m := of[table]; {
 		case there == 0:
 			return fmt.Errorf("%w: the table %s is missing, although gateway_schema has the migration %s: restore it, or, if "+
-				"none of the migration's tables is there, run DELETE FROM %s WHERE part = '%s' AND version = %d",
+				"none of the migration's tables is there, run DELETE FROM %s WHERE part = '%s' AND version >= %d",
 				database.ErrSchema, table, name(m), db.Qualified("gateway_schema"), m.Part, m.Version)
 		case allowed == 0 && table == "gateway_schema":
 			read = []string{"GRANT SELECT ON " + db.Qualified(table) + " TO " + database.Quote(role)}
