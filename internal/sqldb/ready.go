@@ -15,14 +15,7 @@ import (
 // Ready returns nil if the database responds, has the tables of some parts as this release
 // expects them, and accepts writes. It only reads, and is meant for a readiness probe.
 func (db *DB) Ready(ctx context.Context, parts ...string) error {
-	if err := db.Find(ctx); err != nil {
-		return err
-	}
-	known, err := db.migrations(ctx, parts)
-	if err != nil {
-		return err
-	}
-	missing, err := db.missing(ctx, db.Conn(), known)
+	known, missing, err := db.compared(ctx, parts)
 	if err != nil {
 		return err
 	}

@@ -205,14 +205,7 @@ func (db *DB) Migrate(ctx context.Context, parts ...string) error {
 
 // MigrateUnchecked is Migrate for a package that has checked the settings itself.
 func (db *DB) MigrateUnchecked(ctx context.Context, parts ...string) error {
-	if err := db.Find(ctx); err != nil {
-		return err
-	}
-	known, err := db.migrations(ctx, parts)
-	if err != nil {
-		return err
-	}
-	missing, err := db.missing(ctx, db.Conn(), known)
+	known, missing, err := db.compared(ctx, parts)
 	switch {
 	case dbms.State(err) == insufficientPrivilege: // to read gateway_schema
 		return cmp.Or(db.usable(ctx, known), err)
@@ -227,6 +220,18 @@ func (db *DB) MigrateUnchecked(ctx context.Context, parts ...string) error {
 		return err
 	}
 	return db.usable(ctx, known)
+}
+
+// compared returns the migrations of some parts, and those of them that were not applied.
+func (db *DB) compared(ctx context.Context, parts []string) (known, missing []database.Migration, err error) {
+	if err := db.Find(ctx); err != nil {
+		return nil, nil, err
+	}
+	if known, err = db.migrations(ctx, parts); err != nil {
+		return nil, nil, err
+	}
+	missing, err = db.missing(ctx, db.Conn(), known)
+	return known, missing, err
 }
 
 // unexpected returns the error about migrations that the user's own tool has not applied.
