@@ -161,6 +161,22 @@ func placesOfMembers() []place {
 			},
 		},
 		{
+			"subscriptions.create", "subscriptions/create.response.json", 201, &spec.SubscriptionMembers, subscriptionShape, true,
+			[]string{"customerId", "paymentMethod", "interval", "intervalCount", "trialEnd", "currentPeriodStart"},
+			func(x ctx, c client, o ...gateway.RequestOption) (any, json.RawMessage, error) {
+				got, err := c.Subscriptions.Create(x, cardSubscription(), o...)
+				return one(got, err, rawSubscription)
+			},
+		},
+		{
+			"subscriptions.update", "subscriptions/update.response.json", 200, &spec.SubscriptionMembers, subscriptionShape, true, nil,
+			func(x ctx, c client, o ...gateway.RequestOption) (any, json.RawMessage, error) {
+				params := gateway.SubscriptionUpdateParams{FailurePolicy: gateway.RetryThenCancel}
+				got, err := c.Subscriptions.Update(x, "s", params, o...)
+				return one(got, err, rawSubscription)
+			},
+		},
+		{
 			"subscriptions.get", "subscriptions/get.response.json", 200, &spec.SubscriptionMembers, subscriptionShape, false, nil,
 			func(x ctx, c client, o ...gateway.RequestOption) (any, json.RawMessage, error) {
 				got, err := c.Subscriptions.Get(x, "s", o...)
