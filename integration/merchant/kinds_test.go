@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	pgxdriver "github.com/gateway-go/gateway/contrib/pgx"
@@ -50,6 +49,9 @@ func kinds() []kind {
 type txn struct {
 	sql *sql.Tx
 	pgx pgx.Tx
+
+	// Of a transaction that the test has begun.
+	commit, rollback func() error
 }
 
 // row is a row of a query.
@@ -70,22 +72,8 @@ func (t *txn) QueryRowContext(ctx context.Context, query string, args ...any) ro
 	return t.pgx.QueryRow(ctx, query, args...)
 }
 
-func (t *txn) Commit() error {
-	if t.sql != nil {
-		return t.sql.Commit()
-	}
-	return t.pgx.Commit(context.Background())
-}
-
-func (t *txn) Rollback() error {
-	if t.sql != nil {
-		return t.sql.Rollback()
-	}
-	if err := t.pgx.Rollback(context.Background()); !errors.Is(err, pgx.ErrTxClosed) {
-		return err
-	}
-	return nil
-}
+func (t *txn) Commit() error   { return t.commit() }
+func (t *txn) Rollback() error { return t.rollback() }
 
 // changed is the result of a statement.
 type changed int64
@@ -120,6 +108,7 @@ func (d shopDriver[TX]) Begin(ctx context.Context, level sql.IsolationLevel) (*t
 func (d shopDriver[TX]) Commit(ctx context.Context, tx *txn) error {
 	return d.Driver.Commit(ctx, d.of(tx))
 }
+
 func (d shopDriver[TX]) Rollback(ctx context.Context, tx *txn) error {
 	return d.Driver.Rollback(ctx, d.of(tx))
 }
@@ -181,10 +170,21 @@ func begin(ctx context.Context, db *sql.DB, pool *pgxpool.Pool, options *sql.TxO
 			o.IsoLevel = pgx.TxIsoLevel(strings.ToLower(options.Isolation.String()))
 		}
 		tx, err := pool.BeginTx(ctx, o)
-		return &txn{pgx: tx}, err
+		if err != nil {
+			return nil, err
+		}
+		return &txn{pgx: tx, commit: func() error { return tx.Commit(ctx) }, rollback: func() error {
+			if err := tx.Rollback(ctx); !errors.Is(err, pgx.ErrTxClosed) {
+				return err
+			}
+			return nil
+		}}, nil
 	}
 	tx, err := db.BeginTx(ctx, options)
-	return &txn{sql: tx}, err
+	if err != nil {
+		return nil, err
+	}
+	return &txn{sql: tx, commit: tx.Commit, rollback: tx.Rollback}, nil
 }
 
 // openOn opens the merchant's side on a database, as a process does.
@@ -199,7 +199,7 @@ func (w *world) openOn(db *sql.DB, cfg merchant.Config) (*merchant.Merchant[*txn
 // close closes a database.
 func (w *world) close(db *sql.DB) {
 	w.Helper()
-	assert.NoError(w, db.Close())
+	require.NoError(w, db.Close())
 	if pool := w.pools[db]; pool != nil {
 		pool.Close()
 	}

@@ -66,8 +66,9 @@ type world struct {
 
 func newWorld(t *testing.T, k kind, opts ...mockserver.Option) *world {
 	t.Helper()
-	w := &world{T: t, kind: k, dialect: k.dialect, pools: make(map[*sql.DB]*pgxpool.Pool), taps: make(map[*sql.DB]*tap),
-		failed: make(map[string]int)}
+	w := &world{
+		T: t, kind: k, dialect: k.dialect, pools: make(map[*sql.DB]*pgxpool.Pool), taps: make(map[*sql.DB]*tap), failed: make(map[string]int),
+	}
 	w.name = w.create()
 	w.db = w.connect()
 	w.reader = w.db
