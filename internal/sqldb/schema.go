@@ -282,15 +282,19 @@ func (db *DB) missing(ctx context.Context, s Session, known []database.Migration
 		part            string
 		version, oldest int
 	}
-	exists, err := db.exists(ctx, s, "gateway_schema")
-	if err != nil || !exists {
-		return known, err
+	if !s.alone { // where an error would end the transaction
+		if exists, err := db.exists(ctx, s, "gateway_schema"); err != nil || !exists {
+			return known, err
+		}
 	}
 	applied, err := All(ctx, s, `SELECT part, version, oldest FROM {s}gateway_schema ORDER BY version, part`, nil,
 		func(scanner database.Scanner) (r row, err error) {
 			return r, scanner.Scan(&r.part, &r.version, &r.oldest)
 		})
-	if err != nil {
+	switch {
+	case dbms.State(err) == "42P01", err != nil && strings.Contains(err.Error(), "no such table"):
+		return known, nil
+	case err != nil:
 		return nil, err
 	}
 	newest := make(map[string]int)
