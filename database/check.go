@@ -69,7 +69,10 @@ func checkPragmas(ctx context.Context, conn *sql.Conn) error {
 // the busy timeout.
 func checkImmediate(ctx context.Context, a, b *sql.Conn) error {
 	tx, err := a.BeginTx(ctx, nil)
-	if err != nil {
+	switch {
+	case dbms.IsConflict(err): // it waited for the write lock in vain, so it begins with it
+		return nil
+	case err != nil:
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it is empty
