@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/explore"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/wire"
 )
@@ -366,7 +367,10 @@ func TestMembersOfAnotherType(t *testing.T) { //nolint:tparallel // "places" end
 			}
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
-				for _, path := range slices.Sorted(maps.Keys(kinds)) {
+				for i, path := range slices.Sorted(maps.Keys(kinds)) {
+					if testing.Short() && !explore.Sampled(i) {
+						continue
+					}
 					for _, o := range odd {
 						outcome := p.check(t, path, kinds, o.name, o.json, o.readAs, o.strictAs)
 						count.Lock()
@@ -386,8 +390,10 @@ func TestMembersOfAnotherType(t *testing.T) { //nolint:tparallel // "places" end
 		}
 	})
 	t.Logf("%d cases: %d errors of strict members, %d left out, %d read", count.cases, count.errors, count.leftOut, count.read)
-	assert.Greater(t, count.errors, 500)
-	assert.Greater(t, count.leftOut, 500)
+	if !testing.Short() {
+		assert.Greater(t, count.errors, 500)
+		assert.Greater(t, count.leftOut, 500)
+	}
 	for _, m := range spec.ResponseMembers() {
 		switch m.Resource {
 		case spec.PageMembers.Resource, spec.PixPaymentMembers.Resource, spec.PaymentTokenMembers.Resource:
