@@ -308,6 +308,10 @@ func TestEvery2xxIsAResponse(t *testing.T) {
 	for status, want := range map[int]attemptOutcome{199: unknown, 200: responded, 299: responded, 300: unknown} {
 		assert.Equal(t, want, outcomeOfResponse(http.MethodPost, status, []byte("<html>")), status)
 	}
+	// A response to HEAD has no body, so its status is the gateway's.
+	assert.Equal(t, responded, outcomeOfResponse(http.MethodHead, http.StatusNotFound, nil))
+	assert.Equal(t, rateLimited, outcomeOfResponse(http.MethodHead, http.StatusTooManyRequests, nil))
+	assert.Equal(t, unknown, outcomeOfResponse(http.MethodGet, http.StatusNotFound, nil))
 }
 
 func TestAClientWithoutATransportUsesTheDefault(t *testing.T) {
