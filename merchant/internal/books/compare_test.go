@@ -22,3 +22,12 @@ func TestWhetherAListShowsTheMoney(t *testing.T) {
 		assert.True(t, books.ShowsMoney(listed), status)
 	}
 }
+
+// A list shows what is settled, 475, and not what was paid: that counts as it was booked.
+func TestAListThatLacksThePaidAmountShowsWhatIsBooked(t *testing.T) {
+	t.Parallel()
+	booked := books.Side{Paid: 500, Fee: 25}
+	there, wrong := books.Shown(&gateway.Transaction{Status: gateway.TransactionPaid, Amount: 475}, booked)
+	assert.Empty(t, wrong)
+	assert.Equal(t, booked, there)
+}
