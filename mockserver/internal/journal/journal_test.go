@@ -176,7 +176,9 @@ func TestNothingSecretIsShown(t *testing.T) {
 			t.Parallel()
 			j := newJournal(0)
 			do(t, j, tc.exchange)
-			shown := fmt.Sprintf("%+v", j.Entries("")[0])
+			entry := j.Entries("")[0]
+			entry.Duration = 0 // its digits are those of a clock, and may be any
+			shown := fmt.Sprintf("%+v", entry)
 			for _, secret := range tc.secrets {
 				assert.NotContains(t, shown, secret)
 			}
