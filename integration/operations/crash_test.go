@@ -73,7 +73,7 @@ func TestARefundIsMadeOnceIfTheDatabaseCrashes(t *testing.T) {
 				assert.Empty(t, rejection)
 				assert.Equal(t, "300", value)
 				assert.Equal(t, int64(300), w.refunded(charge.ID))
-			}, onRiver, onPostgres)
+			}, onRiver, onPostgres, onPgx)
 		})
 	}
 }

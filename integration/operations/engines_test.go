@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/gateway-go/gateway"
+	pgxdriver "github.com/gateway-go/gateway/contrib/pgx"
 	riveroperations "github.com/gateway-go/gateway/contrib/river/operations"
 	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
@@ -39,14 +41,28 @@ type engine string
 const (
 	onRiver    engine = "River with pgx"
 	onPostgres engine = "polling on PostgreSQL"
+	onPgx      engine = "polling with pgx"
 	onSQLite   engine = "polling on SQLite"
 )
 
-// each runs a test on engines, all of them if none is named.
+// all are the engines that a run tests. With SAMPLE, as in .ci/run, PostgreSQL is polled by
+// database/sql or by pgx.
+func all() []engine {
+	switch n, err := strconv.Atoi(os.Getenv("SAMPLE")); {
+	case err != nil:
+		return []engine{onRiver, onPostgres, onPgx, onSQLite}
+	case n%2 == 0:
+		return []engine{onRiver, onPostgres, onSQLite}
+	default:
+		return []engine{onRiver, onPgx, onSQLite}
+	}
+}
+
+// each runs a test on engines, on [all] if none is named.
 func each(t *testing.T, test func(t *testing.T, e engine), engines ...engine) {
 	t.Helper()
 	if engines == nil {
-		engines = []engine{onRiver, onPostgres, onSQLite}
+		engines = all()
 	}
 	for _, e := range engines {
 		t.Run(string(e), func(t *testing.T) {
@@ -219,7 +235,7 @@ type connected struct {
 
 	name string
 	db   *sql.DB
-	pool *pgxpool.Pool // for River
+	pool *pgxpool.Pool // for River and pgx
 }
 
 func (e engine) open(ctx context.Context, name string) (*connected, error) {
@@ -228,7 +244,7 @@ func (e engine) open(ctx context.Context, name string) (*connected, error) {
 		return nil, err
 	}
 	d := &connected{engine: e, name: name, db: db}
-	if e == onRiver {
+	if e == onRiver || e == onPgx {
 		d.pool, err = pgxpool.New(ctx, name)
 	}
 	return d, err
@@ -250,10 +266,13 @@ func (d *connected) outbox(c operations.Config) (outbox, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &riverOutbox{o, in[pgx.Tx]{o.Outbox, d.beginPgx, func(ctx context.Context, tx pgx.Tx, args ...any) error {
-			_, err := tx.Exec(ctx, d.sql(insertResult), args...)
-			return err
-		}}}, nil
+		return &riverOutbox{o, in[pgx.Tx]{o.Outbox, d.beginPgx, d.insertPgx}}, nil
+	case onPgx:
+		o, err := operations.New(pgxdriver.New(d.pool), c)
+		if err != nil {
+			return nil, err
+		}
+		return &in[pgx.Tx]{o, d.beginPgx, d.insertPgx}, nil
 	case onPostgres:
 		return polled(d, database.Postgres(d.db), c)
 	default:
@@ -270,6 +289,11 @@ type riverOutbox struct {
 
 func (d *connected) beginPgx(ctx context.Context, run func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, d.pool, run)
+}
+
+func (d *connected) insertPgx(ctx context.Context, tx pgx.Tx, args ...any) error {
+	_, err := tx.Exec(ctx, d.sql(insertResult), args...)
+	return err
 }
 
 func polled(d *connected, driver database.Driver[*sql.Tx], c operations.Config) (outbox, error) {
@@ -301,11 +325,15 @@ func (d *connected) work(ctx context.Context, outboxes ...outbox) error {
 		return d.workRiver(ctx, outboxes)
 	}
 	failed := make(chan error, len(outboxes))
-	var all sync.WaitGroup
+	var running sync.WaitGroup
 	for _, o := range outboxes {
-		all.Go(func() { failed <- o.(*in[*sql.Tx]).Run(ctx) })
+		running.Go(func() {
+			failed <- o.(interface {
+				Run(ctx context.Context) error
+			}).Run(ctx)
+		})
 	}
-	all.Wait()
+	running.Wait()
 	for range outboxes {
 		if err := <-failed; err != nil {
 			return err
