@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
-	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
 // An account's balance is noted four times a day, and only while nothing waits: a payment
@@ -17,16 +18,13 @@ const (
 	balanceAgain = 5 * time.Minute
 )
 
-// noted is an account's balance at the gateway, and the sum of its entries at that time.
-type noted struct{ at, balance, booked int64 }
-
 // noteBalances notes the balances that are due.
 func (m *core) noteBalances(ctx context.Context) {
 	for _, a := range m.accounts {
 		if a.Balance == nil {
 			continue
 		}
-		due, err := m.claimBalance(ctx, a)
+		due, err := m.outside().ClaimBalance(ctx, a.Name, min(balanceAgain, m.cfg.CompareEvery))
 		if err == nil && due {
 			err = m.guarded(ctx, func() error { return m.noteBalance(ctx, a) })
 		}
@@ -36,26 +34,13 @@ func (m *core) noteBalances(ctx context.Context) {
 	}
 }
 
-// claimBalance reports whether the balance is due, and has this process note it.
-func (m *core) claimBalance(ctx context.Context, a *account) (bool, error) {
-	c := m.db.Conn()
-	var at int64
-	due, err := c.Row(ctx, `SELECT COALESCE(balance_at, 0) FROM {s}gateway_accounts WHERE name = ? AND COALESCE(balance_at, 0) <= {now}`, []any{a.Name}, &at)
-	if err != nil || !due {
-		return false, err
-	}
-	claimed, err := c.Exec(ctx, `UPDATE {s}gateway_accounts SET balance_at = {now} + ? WHERE name = ? AND COALESCE(balance_at, 0) = ?`,
-		min(balanceAgain, m.cfg.CompareEvery).Milliseconds(), a.Name, at)
-	return claimed > 0, err
-}
-
 func (m *core) noteBalance(ctx context.Context, a *account) error {
 	n, err := m.waiting(ctx)
 	if err != nil || n.requests+n.events+n.refunds > 0 {
 		return err
 	}
-	c := m.db.Conn()
-	before, err := m.newest(ctx)
+	l := m.outside()
+	before, err := l.Newest(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,67 +50,64 @@ func (m *core) noteBalance(ctx context.Context, a *account) error {
 	if err != nil {
 		return err
 	}
-	var is noted
-	if _, err := c.Row(ctx, `SELECT {now}, CAST(COALESCE(SUM(amount), 0) AS {int}) FROM {s}gateway_facts
-		WHERE account = ? AND amount IS NOT NULL AND currency = ?`, []any{a.Name, string(currency)}, &is.at, &is.booked); err != nil {
+	is, err := l.Booked(ctx, a.Name, currency)
+	if err != nil {
 		return err
 	}
-	if after, err := m.newest(ctx); err != nil || after != before {
+	is.Balance = balance
+	if after, err := l.Newest(ctx); err != nil || after != before {
 		return err
 	}
-	if err := c.Must(ctx, `INSERT INTO {s}gateway_balances (account, currency, at, balance, booked) VALUES (?, ?, ?, ?, ?)`,
-		a.Name, string(currency), is.at, balance, is.booked); err != nil {
-		return err
-	}
-	return c.Must(ctx, `UPDATE {s}gateway_accounts SET balance_at = {now} + ? WHERE name = ?`, min(balanceEvery, m.cfg.CompareEvery).Milliseconds(), a.Name)
+	return l.NoteBalance(ctx, a.Name, currency, is, min(balanceEvery, m.cfg.CompareEvery))
 }
 
 // balance compares how much the account's balance changed in the month with the entries
 // that were booked meanwhile. Each end of the month has several notes, one of which may have
 // been taken at a bad moment: one pair that agrees suffices.
 func (k *check) balance(ctx context.Context) error {
-	begin, err := k.noted(ctx, k.begin, `at`)
+	begin, err := k.noted(ctx, k.begin)
 	if err != nil || len(begin) == 0 {
 		return err
 	}
-	end, err := k.noted(ctx, k.end, `at DESC`)
+	end, err := k.noted(ctx, k.end)
 	if err != nil || len(end) == 0 {
 		return err
 	}
+	slices.Reverse(end) // the latest first
 	for _, b := range begin {
 		for _, e := range end {
-			if e.at > b.at && e.balance-b.balance == e.booked-b.booked {
+			if e.At.After(b.At) && e.Balance-b.Balance == e.Booked-b.Booked {
 				return nil
 			}
 		}
 	}
 	b, e := begin[0], end[0]
-	if e.at <= b.at {
+	if !e.At.After(b.At) {
 		return nil
 	}
-	in := func(ms int64) string { return time.UnixMilli(ms).In(k.account.Zone).Format(time.RFC3339) }
+	in := func(at time.Time) string { return at.In(k.account.Zone).Format(time.RFC3339) }
 	k.add(Difference{
-		Kind: DiffBalance, Here: e.booked - b.booked, There: e.balance - b.balance,
-		Text: fmt.Sprintf("between %s and %s the balance changed by this, and the entries add up to that", in(b.at), in(e.at)),
+		Kind: DiffBalance, Here: e.Booked - b.Booked, There: e.Balance - b.Balance,
+		Text: fmt.Sprintf("between %s and %s the balance changed by this, and the entries add up to that", in(b.At), in(e.At)),
 	})
 	return nil
 }
 
-// noted returns what was noted within a day of one end of the month or, if that is
-// nothing, the nearest note of the month.
-func (k *check) noted(ctx context.Context, at time.Time, nearest string) (list []noted, err error) {
-	read := func(from, to time.Time, order string) error {
-		return k.c.Each(ctx, `SELECT at, balance, booked FROM {s}gateway_balances WHERE account = ? AND currency = ? AND at >= ? AND at < ? ORDER BY `+order,
-			[]any{k.account.Name, string(k.currency), from.UnixMilli(), to.UnixMilli()}, func(row database.Scanner) error {
-				var n noted
-				err := row.Scan(&n.at, &n.balance, &n.booked)
-				list = append(list, n)
-				return err
-			})
-	}
+// noted returns the balances that were noted within a day of one end of the month or, if
+// there is none, the nearest one of the month.
+func (k *check) noted(ctx context.Context, at time.Time) ([]ledger.Balance, error) {
 	const day = 24 * time.Hour
-	if err := read(at.Add(-day), at.Add(day), nearest); err != nil || len(list) > 0 {
+	list, err := k.l.Balances(ctx, k.account.Name, k.currency, at.Add(-day), at.Add(day))
+	if err != nil || len(list) > 0 {
 		return list, err
 	}
-	return list, read(k.begin, k.end, nearest+` LIMIT 1`)
+	list, err = k.l.Balances(ctx, k.account.Name, k.currency, k.begin, k.end)
+	switch {
+	case err != nil || len(list) == 0:
+		return nil, err
+	case at.Equal(k.begin):
+		return list[:1], nil
+	default:
+		return list[len(list)-1:], nil
+	}
 }

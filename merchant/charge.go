@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -66,7 +68,7 @@ func (m *Merchant[TX]) ChargeTx(ctx context.Context, tx TX, p ChargeParams) (*Ch
 	return m.chargeTx(ctx, m.in(tx), p)
 }
 
-func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (*Charge, error) {
+func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Charge, err error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -74,89 +76,78 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (*Char
 	if err := p.validate(a); err != nil {
 		return nil, err
 	}
-	d, err := m.open(ctx, tx, orderSubject(p.Order))
-	if err != nil {
-		return nil, err
-	}
-	charges, err := m.readCharges(ctx, d.c, `WHERE subject = ? ORDER BY attempt DESC`, d.order.ID)
-	if err != nil {
-		return nil, err
-	}
-	asked := chargeRecord{Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1)}
-	c, err := d.earlier(ctx, charges, a, &asked)
-	if err != nil {
-		return c, err
-	}
-	if c == nil {
-		attempt := 1
-		if len(charges) > 0 {
-			attempt = charges[0].attempt + 1
+	at := place{subject: ledger.OrderSubject(p.Order), lock: ledger.New, charges: true}
+	err = m.on(ctx, tx, at, func(b *bench) error {
+		asked := chargeRecord{Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1)}
+		ch, err := b.earlier(ctx, a, &asked)
+		if ch == nil && err == nil {
+			ch, err = b.addCharge(ctx, a, p, asked)
 		}
-		if c, err = d.add(ctx, a, attempt, p, asked); err != nil {
-			return nil, err
+		if ch != nil {
+			c = ch.shown()
 		}
-	}
-	// What the buyer chose last is what Order.Current shows.
-	return c, d.c.Must(ctx, `UPDATE {s}gateway_orders SET current = ? WHERE subject = ?`, c.ID, d.order.ID)
+		if err == nil {
+			b.order.Current = c.ID // what the buyer chose last
+		}
+		return err
+	})
+	return c, err
 }
 
 // earlier returns the charge of the order that a new one would repeat, or an error if a
-// new one is not safe. charges are those of the order, the newest first.
-func (d *desk) earlier(ctx context.Context, charges []*charge, a *account, asked *chargeRecord) (existing *Charge, err error) {
-	if d.order.Closed {
-		return nil, fmt.Errorf("%w: order %s is closed", ErrState, d.id())
+// new one is not safe, with the charge that it is about.
+func (b *bench) earlier(ctx context.Context, a *account, asked *chargeRecord) (existing *charge, err error) {
+	if b.order.Closed {
+		return nil, fmt.Errorf("%w: order %s is closed", ErrState, ledger.OrderID(b.order.ID))
 	}
-	if i := slices.IndexFunc(charges, func(ch *charge) bool { return ch.Books.ID == d.order.SettledBy }); i >= 0 {
-		return charges[i].shown(), nil
+	newestFirst := slices.Clone(b.charges)
+	slices.Reverse(newestFirst)
+	for _, ch := range newestFirst {
+		if err := ch.account.present(); err != nil {
+			return nil, err
+		}
 	}
-	repeated := ""
-	for _, ch := range charges { // before another one is changed
-		if d.repeats(ch, a, asked) {
-			repeated = ch.Books.ID
+	for _, ch := range newestFirst {
+		if ch.Books.ID == b.order.SettledBy {
+			return ch, nil
+		}
+	}
+	for _, ch := range newestFirst {
+		if ch.repeats(a, asked, b.now) {
+			existing = ch
 			break
 		}
 		if ch.Books.State == Underpaid {
-			return ch.shown(), fmt.Errorf("%w: charge %s was paid in part", ErrState, ch.Books.ID)
+			return ch, fmt.Errorf("%w: charge %s was paid in part", ErrState, ch.Books.ID)
 		}
 	}
-	for _, ch := range charges {
-		if err := d.load(ctx, ch.Books.ID); err != nil {
-			return nil, err
-		}
-		ch = d.charge
+	for _, ch := range newestFirst {
 		switch {
-		case ch.Books.ID == repeated && d.repeats(ch, a, asked):
+		case ch == existing:
 			ch.Books.Requested = ch.Amount
-			existing = ch.shown()
 		case ch.Books.State == New:
-			if err := d.withdraw(ctx); err != nil && repeated == "" {
-				return ch.shown(), err
+			if err := b.withdraw(ctx, ch); err != nil && existing == nil {
+				return ch, err
 			}
-		case repeated == "" && (ch.Books.State == Unknown || ch.Books.State == Ambiguous):
-			return ch.shown(), fmt.Errorf("%w: charge %s", ErrUnknown, ch.Books.ID)
+		case existing == nil && (ch.Books.State == Unknown || ch.Books.State == Ambiguous):
+			return ch, fmt.Errorf("%w: charge %s", ErrUnknown, ch.Books.ID)
 		case ch.Books.Paid == 0 && ch.Currency == asked.Currency:
 			// A charge pays the order only if it is at least what the order costs now.
 			ch.Books.Requested = max(ch.Amount, asked.Amount)
 		}
-		if err := d.save(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if repeated != "" && existing == nil { // it has ended since it was read
-		return d.earlier(ctx, slices.DeleteFunc(charges, func(ch *charge) bool { return ch.Books.ID == repeated }), a, asked)
 	}
 	return existing, nil
 }
 
 // repeats reports whether a charge is the one that is asked for, and can still be paid or
 // may have been made.
-func (d *desk) repeats(ch *charge, a *account, asked *chargeRecord) bool {
+func (ch *charge) repeats(a *account, asked *chargeRecord, now time.Time) bool {
 	if ch.account != a || ch.Amount != asked.Amount || ch.Currency != asked.Currency || ch.Method != asked.Method || ch.Installments != asked.Installments {
 		return false
 	}
 	switch ch.Books.State {
 	case Pending:
-		return ch.ExpiresAt.IsZero() || d.now.Before(ch.ExpiresAt)
+		return ch.ExpiresAt.IsZero() || now.Before(ch.ExpiresAt)
 	case New, Unknown, Ambiguous:
 		return true
 	default:
@@ -164,73 +155,42 @@ func (d *desk) repeats(ch *charge, a *account, asked *chargeRecord) bool {
 	}
 }
 
-// withdraw cancels the operation of the charge, unless a worker is about to send it.
-func (d *desk) withdraw(ctx context.Context) error {
-	ch := d.charge
-	e, err := ch.account.outbox.FindTx(ctx, d.tx, kindCharge, ch.ref)
-	if err == nil {
-		err = ch.account.outbox.CancelTx(ctx, d.tx, e.ID)
-	}
+// withdraw cancels the request for a charge, unless a worker is about to send it.
+func (b *bench) withdraw(ctx context.Context, ch *charge) error {
+	err := b.requests.withdraw(ctx, ch.account, kindCharge, ch.Ref)
 	if errors.Is(err, operations.ErrState) {
 		return fmt.Errorf("%w: charge %s is being sent", ErrUnknown, ch.Books.ID)
 	}
 	if err != nil {
 		return err
 	}
-	return d.change(ctx, func(b books.Books) (books.Books, books.Result) {
-		return books.ApplyOperation(b, books.Abandoned, "withdrawn", d.now)
+	b.change(ch, func(is books.Books) (books.Books, books.Result) {
+		return books.ApplyOperation(is, books.Abandoned, "withdrawn", b.now)
 	})
+	return nil
 }
 
-// add stores a new charge and its operation.
-func (d *desk) add(ctx context.Context, a *account, attempt int, p ChargeParams, asked chargeRecord) (*Charge, error) {
+// addCharge adds a new charge of the order and its request.
+func (b *bench) addCharge(ctx context.Context, a *account, p ChargeParams, asked chargeRecord) (*charge, error) {
+	attempt := b.attempts() + 1
 	p.ExternalRef = reference(a, p.Order, attempt)
-	if _, err := a.outbox.InsertTx(ctx, d.tx, operations.CreateTransaction(p.TransactionParams)); err != nil {
-		if errors.Is(err, operations.ErrKeyReused) {
-			return nil, fmt.Errorf("%w: the reference %s was used for another charge", ErrReused, p.ExternalRef)
-		}
+	if err := b.requests.insert(ctx, a, operations.CreateTransaction(p.TransactionParams), "the reference "+p.ExternalRef+" was used for another charge"); err != nil {
 		return nil, err
 	}
 	asked.Books = books.Charge{
 		ID: p.ExternalRef, Origin: books.FromOrder, Operation: books.Waiting, State: New, Currency: asked.Currency, Requested: asked.Amount,
 	}
-	ch := &charge{chargeRecord: asked, account: a, subject: d.order.ID, attempt: attempt, ref: p.ExternalRef, created: d.now}
-	record, err := encoded(&ch.chargeRecord)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.c.Must(ctx, `INSERT INTO {s}gateway_charges (id, account, subject, attempt, ref, state, check_at, created_at, record)
-		VALUES (?, ?, ?, ?, ?, ?, {now} + ?, {now}, ?)`,
-		ch.Books.ID, a.Name, ch.subject, attempt, ch.ref, string(New), soonest.Milliseconds(), record); err != nil {
-		return nil, err
-	}
-	return ch.shown(), nil
+	ch := b.newCharge(a, asked, p.ExternalRef)
+	return ch, nil
 }
 
-// id returns the ID of the desk's order, as the merchant knows it.
-func (d *desk) id() string { return orderID(d.order.ID) }
-
-// orderID returns the ID of an order, "" if the subject is something else.
-func orderID(subject string) string { return idOf(subject, orderSubject("")) }
-
-func idOf(subject, kind string) string {
-	id, ok := strings.CutPrefix(subject, kind)
-	if !ok {
-		return ""
-	}
-	return id
-}
-
-// shown returns the charge as the merchant gets it.
-func (ch *charge) shown() *Charge {
-	b := &ch.Books
-	return &Charge{
-		ID: b.ID, Account: ch.account.Name, Order: orderID(ch.subject), Subscription: subscriptionID(ch.subject), Attempt: ch.attempt, TransactionID: b.TransactionID, Method: ch.Method,
-		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
-		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
-		Origin: b.Origin, Link: ch.Link, Buyer: ch.Buyer,
-		account: ch.account, EndToEndID: ch.EndToEndID, CreatedAt: ch.created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
-	}
+// newCharge puts a new charge on the bench.
+func (b *bench) newCharge(a *account, r chargeRecord, ref string) *charge {
+	ch := &charge{chargeRecord: r, base: base{account: a, touched: true, Row: ledger.Row{
+		Kind: ledger.Charges, ID: r.Books.ID, Account: a.Name, Subject: b.order.ID, Attempt: b.attempts() + 1, Ref: ref, Created: b.now,
+	}}}
+	b.charges = append(b.charges, ch)
+	return ch
 }
 
 // Charge is [Merchant.ChargeTx] in a transaction of its own, followed by [Merchant.Send].
@@ -263,31 +223,36 @@ func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 // The error is [ErrNotFound] if there is no such charge. After any other error the charge
 // remains stored.
 func (m *core) Send(ctx context.Context, chargeID string) (*Charge, error) {
-	ch, err := m.readCharge(ctx, m.db.Conn(), chargeID)
+	ch, err := m.loadCharge(ctx, m.outside(), chargeID)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.send(ctx, ch.account, kindCharge, ch.ref); err != nil {
+	if err := m.send(ctx, ch.account, kindCharge, ch.Ref); err != nil {
 		return nil, err
 	}
-	if err := m.sync(ctx, ch); err != nil {
-		return nil, err
-	}
-	if ch, err = m.readCharge(ctx, m.db.Conn(), chargeID); err != nil {
-		return nil, err
-	}
-	return ch.shown(), nil
+	return m.chargeNow(ctx, ch)
 }
 
-// sync takes over what the outbox knows of a charge's requests.
-func (m *core) sync(ctx context.Context, ch *charge) error {
-	return m.book(ctx, ch, books.Reading[gateway.Transaction]{})
+// chargeNow returns a charge with what the outbox knows of its requests.
+func (m *core) chargeNow(ctx context.Context, ch *charge) (c *Charge, err error) {
+	err = m.once(ctx, at(&ch.Row), func(b *bench) error {
+		now, err := b.charge(ch.ID)
+		if err == nil {
+			now.touched = true
+			c = now.shown()
+		}
+		return err
+	})
+	return c, err
 }
 
 // send sends an operation now, unless it was before.
 func (m *core) send(ctx context.Context, a *account, kind, key string) error {
 	if key == "" { // the gateway made the charge
 		return nil
+	}
+	if err := a.present(); err != nil {
+		return err
 	}
 	list, err := a.outbox.List(ctx, operations.Query{Kind: kind, Key: key})
 	if err != nil || len(list) == 0 {
@@ -297,34 +262,28 @@ func (m *core) send(ctx context.Context, a *account, kind, key string) error {
 	return err
 }
 
-// charged stores the outcome of the request for a charge.
-func (m *core) charged(ctx context.Context, tx sqldb.Tx, a *account, r operations.TransactionResult) error {
-	ch, err := m.readCharge(ctx, m.db.In(tx), r.Operation.ExternalRef)
+// storeCharge stores the outcome of the request for a charge.
+func (m *core) storeCharge(ctx context.Context, tx sqldb.Tx, a *account, r operations.TransactionResult) error {
+	row, err := m.ledger(tx).Row(ctx, ledger.Charges, r.Operation.ExternalRef)
 	if err != nil {
 		return err
 	}
-	d, err := m.open(ctx, tx, ch.subject)
-	if err == nil {
-		err = d.load(ctx, ch.Books.ID)
+	if row.Account != a.Name {
+		return fmt.Errorf("%w: charge %s belongs to %s", ErrAccount, row.ID, row.Account)
 	}
-	if err != nil {
-		return err
-	}
-	if d.charge.account != a {
-		return fmt.Errorf("%w: charge %s belongs to %s", ErrAccount, ch.Books.ID, d.charge.account.Name)
-	}
-	op, reason := books.Applied, ""
-	if r.Err != nil {
-		op, reason = books.Refused, r.Err.Error()
-	}
-	if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) { return books.ApplyOperation(b, op, reason, d.now) }); err != nil {
-		return err
-	}
-	if r.Value != nil {
-		// When the transaction was read is not known; it was not before the operation was stored.
-		if err := d.read(ctx, books.Reading[gateway.Transaction]{Resource: r.Value, Source: books.FromResponse, At: r.Entry.CreatedAt}); err != nil {
+	p := at(row)
+	p.ends = row.Ref
+	return m.on(ctx, tx, p, func(b *bench) error {
+		ch, err := b.charge(row.ID)
+		if err != nil {
 			return err
 		}
-	}
-	return d.save(ctx)
+		op, reason := outcome(r.Err, r.Operation)
+		b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyOperation(is, op, reason, b.now) })
+		if r.Value != nil {
+			// When the transaction was read is not known; it was not before the operation was stored.
+			b.book(ch, books.Reading[gateway.Transaction]{Resource: r.Value, Source: books.FromResponse, At: r.Entry.CreatedAt})
+		}
+		return nil
+	})
 }

@@ -6,17 +6,10 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
-
-// paidOut is a payout with the sum of its entries.
-type paidOut struct {
-	id, subject, ref, transfer string
-	out                        int64
-	during                     bool // it has entries in the month
-}
 
 // listedTransfers compares the transfers that the gateway lists, newest first, until they
 // are too old.
@@ -40,15 +33,11 @@ func (k *check) transferPage(ctx context.Context, items []gateway.Transfer) erro
 	if len(items) == 0 {
 		return nil
 	}
-	list := `(?` + strings.Repeat(`, ?`, len(items)-1) + `)`
-	args := []any{k.account.Name}
+	var ids, refs []string
 	for i := range items {
-		args = append(args, strings.ToLower(items[i].ID))
+		ids, refs = append(ids, strings.ToLower(items[i].ID)), append(refs, items[i].ExternalRef)
 	}
-	for i := range items {
-		args = append(args, items[i].ExternalRef)
-	}
-	payouts, err := k.payouts(ctx, `p.account = ? AND (p.transfer_id IN `+list+` OR p.ref IN `+list+`)`, args...)
+	payouts, err := k.l.PayoutSums(ctx, k.account.Name, k.month, ids, refs)
 	if err != nil {
 		return err
 	}
@@ -59,8 +48,8 @@ func (k *check) transferPage(ctx context.Context, items []gateway.Transfer) erro
 			continue
 		}
 		k.seen[id] = true
-		p := payouts.of(t)
-		switch during := k.during(t.CreatedAt.Time) || k.during(t.UpdatedAt.Time) || p != nil && p.during; {
+		p := payoutFor(payouts, t)
+		switch during := k.during(t.CreatedAt.Time) || k.during(t.UpdatedAt.Time) || p != nil && p.During; {
 		case !during:
 		case p != nil:
 			k.compareTransfer(t, p)
@@ -73,36 +62,19 @@ func (k *check) transferPage(ctx context.Context, items []gateway.Transfer) erro
 	return nil
 }
 
-type paidOuts []*paidOut
-
-// of returns the payout of a transfer. A second transfer with a payout's reference is none.
-func (list paidOuts) of(t *gateway.Transfer) *paidOut {
-	for _, p := range list {
-		if strings.EqualFold(p.transfer, t.ID) || p.transfer == "" && p.ref == t.ExternalRef {
+// payoutFor returns the payout of a transfer. A second transfer with a payout's reference is
+// none.
+func payoutFor(list []ledger.PaidOut, t *gateway.Transfer) *ledger.PaidOut {
+	for i := range list {
+		if p := &list[i]; strings.EqualFold(p.Transfer, t.ID) || p.Transfer == "" && p.Ref == t.ExternalRef {
 			return p
 		}
 	}
 	return nil
 }
 
-// payouts returns the payouts that a condition selects.
-func (k *check) payouts(ctx context.Context, where string, args ...any) (list paidOuts, err error) {
-	err = k.c.Each(ctx, `SELECT p.id, p.subject, p.ref, COALESCE(p.transfer_id, ''), CAST(COALESCE(-SUM(f.amount), 0) AS {int}),
-			COALESCE(MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END), 0)
-		FROM {s}gateway_payouts AS p LEFT JOIN {s}gateway_facts AS f ON f.subject = p.subject AND f.record = p.id AND f.kind = '`+string(books.EntryPaidOut)+`'
-		WHERE `+where+` GROUP BY p.id, p.subject, p.ref, p.transfer_id ORDER BY p.id`, append([]any{k.month}, args...), func(row database.Scanner) error {
-		p := new(paidOut)
-		var during int
-		err := row.Scan(&p.id, &p.subject, &p.ref, &p.transfer, &p.out, &during)
-		p.during = during == 1
-		list = append(list, p)
-		return err
-	})
-	return list, err
-}
-
-func (k *check) compareTransfer(t *gateway.Transfer, p *paidOut) {
-	d := Difference{Resource: t.ID, Record: p.id, Order: orderID(p.subject), Kind: DiffPaidOut, Here: p.out}
+func (k *check) compareTransfer(t *gateway.Transfer, p *ledger.PaidOut) {
+	d := Difference{Resource: t.ID, Record: p.ID, Order: ledger.OrderID(p.Subject), Kind: DiffPaidOut, Here: p.Out}
 	if d.There, d.Text = books.PaidOut(t); d.Text != "" {
 		d.Kind = DiffUnreadable
 	} else if d.Here == d.There {
@@ -113,18 +85,18 @@ func (k *check) compareTransfer(t *gateway.Transfer, p *paidOut) {
 
 // olderTransfers compares the transfers with entries in the month that were not listed.
 func (k *check) olderTransfers(ctx context.Context) error {
-	list, err := k.payouts(ctx, `p.transfer_id IS NOT NULL AND p.account = ? AND p.id IN (
-		SELECT record FROM {s}gateway_facts WHERE account = ? AND month = ? AND kind = '`+string(books.EntryPaidOut)+`')`, k.account.Name, k.account.Name, k.month)
+	list, err := k.l.PayoutSums(ctx, k.account.Name, k.month, nil, nil)
 	if err != nil {
 		return err
 	}
-	for _, p := range list {
-		if k.seen[p.transfer] {
+	for i := range list {
+		p := &list[i]
+		if k.seen[p.Transfer] {
 			continue
 		}
-		switch t, err := k.account.Client.Transfers.Get(ctx, p.transfer); {
+		switch t, err := k.account.Client.Transfers.Get(ctx, p.Transfer); {
 		case errors.Is(err, gateway.ErrNotFound):
-			k.add(Difference{Resource: p.transfer, Record: p.id, Order: orderID(p.subject), Kind: DiffMissingThere, Here: p.out})
+			k.add(Difference{Resource: p.Transfer, Record: p.ID, Order: ledger.OrderID(p.Subject), Kind: DiffMissingThere, Here: p.Out})
 		case err != nil:
 			return err
 		default:

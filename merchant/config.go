@@ -11,6 +11,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -160,7 +161,7 @@ var (
 	ErrAccount = errors.New("merchant: the account does not fit")
 
 	// ErrNotFound reports that there is no such record.
-	ErrNotFound = errors.New("merchant: there is no such record")
+	ErrNotFound = ledger.ErrNotFound
 
 	// ErrReused reports that the ID belongs to a record with other parameters.
 	ErrReused = errors.New("merchant: the ID belongs to another record")

@@ -10,25 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
-
-// delivery is a fact that is reported to the merchant.
-type delivery struct {
-	seq      int64
-	account  string
-	subject  string
-	record   string
-	charge   string
-	kind     books.Kind
-	about    int64
-	key      string
-	callback books.Callback
-	attempts int
-}
 
 // firstLook is how long after it was woken the loop looks for facts. It does not see the
 // commit, so it looks again after twice the time, and so on.
@@ -81,16 +67,13 @@ func (m *core) deliver(ctx context.Context) {
 
 // look finds facts that are due, at most one of each order. Other processes may have some.
 func (c *courier) look(ctx context.Context) error {
-	names, args := c.m.names()
-	return c.m.db.Conn().Each(ctx, `SELECT seq FROM {s}gateway_facts AS f WHERE delivered_at IS NULL AND due_at <= {now} AND account IN (`+names+`)
-		AND `+firstOfOrder+` ORDER BY due_at, seq LIMIT ?`, append(args, 4*c.m.cfg.Workers+len(c.busy)), func(row database.Scanner) error {
-		var seq int64
-		err := row.Scan(&seq)
+	facts, err := c.m.outside().Due(ctx, c.m.names(), 4*c.m.cfg.Workers+len(c.busy))
+	for _, seq := range facts {
 		if !c.busy[seq] {
 			c.due = append(c.due, seq)
 		}
-		return err
-	})
+	}
+	return err
 }
 
 // begin starts as many deliveries as there are free workers.
@@ -114,17 +97,13 @@ func (c *courier) end(d delivered) (changed bool) {
 	return d.changed
 }
 
-// firstOfOrder selects facts without an earlier one of the same order that is not
-// delivered. Facts of one order are stored under its lock, so their numbers are in the
-// order of their commits.
-const firstOfOrder = `NOT EXISTS (SELECT 1 FROM {s}gateway_facts AS e WHERE e.subject = f.subject AND e.seq < f.seq AND e.delivered_at IS NULL)`
-
-// names returns the parameters of a list of the process's accounts.
-func (m *core) names() (parameters string, args []any) {
+// names returns the names of the process's accounts.
+func (m *core) names() []string {
+	names := make([]string, 0, len(m.accounts))
 	for name := range m.accounts {
-		args = append(args, name)
+		names = append(names, name)
 	}
-	return "?" + strings.Repeat(", ?", len(args)-1), args
+	return names
 }
 
 // deliverOne calls the callback of a fact and marks it as delivered, in one transaction
@@ -133,12 +112,12 @@ func (m *core) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	// A callback that has begun may end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
-	f := &delivery{seq: seq}
+	attempts := 0
 	// A conflict is no failure of the callback. Where transactions are serializable by
 	// default, most are with other callbacks.
 	err := dbms.Repeat(ctx, func() error {
 		return m.guarded(ctx, func() (err error) {
-			changed, err = m.tryDelivery(ctx, f)
+			changed, err = m.tryDelivery(ctx, seq, &attempts)
 			return err
 		})
 	})
@@ -146,11 +125,10 @@ func (m *core) deliverOne(ctx context.Context, seq int64) (changed bool) {
 		return changed
 	}
 	m.fail(ctx, "a callback failed and is repeated", err, slog.Int64("fact", seq))
-	wait := min(time.Second<<min(f.attempts, 12), time.Hour)
+	wait := ledger.Pause(attempts)
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
-	_, err = m.db.Conn().Exec(ctx, `UPDATE {s}gateway_facts SET attempts = attempts + 1, due_at = {now} + ?, error = ? WHERE seq = ? AND delivered_at IS NULL`,
-		wait.Milliseconds(), strings.ToValidUTF8(err.Error(), "\uFFFD"), seq)
+	err = m.outside().Failed(ctx, seq, wait, err.Error())
 	if err != nil {
 		m.fail(ctx, "the failure of a callback could not be stored", err, slog.Int64("fact", seq))
 	}
@@ -168,25 +146,20 @@ func (m *core) guarded(ctx context.Context, run func() error) (err error) {
 	return run()
 }
 
-// tryDelivery is one attempt, and reads the fact. delivered is false if another process has
-// it.
-func (m *core) tryDelivery(ctx context.Context, f *delivery) (delivered bool, err error) {
+// tryDelivery is one attempt, and sets how many have failed before. delivered is false if
+// another process has the fact.
+func (m *core) tryDelivery(ctx context.Context, seq int64, failures *int) (delivered bool, err error) {
 	// The callback's statements may depend on the session's isolation.
 	tx, err := m.db.Driver().Begin(ctx, sql.LevelDefault)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = m.db.Driver().Rollback(ctx, tx) }() // after a commit it does nothing
-	c := m.db.In(tx)
-	found, err := c.Row(ctx, `SELECT account, subject, record, charge, kind, about, key, callback, attempts FROM {s}gateway_facts AS f
-		WHERE seq = ? AND delivered_at IS NULL AND `+firstOfOrder+` {skip}`, []any{f.seq},
-		&f.account, &f.subject, &f.record, &f.charge, &f.kind, &f.about, &f.key, &f.callback, &f.attempts)
-	if err != nil || !found {
+	f, taken, err := m.ledger(tx).Take(ctx, seq)
+	if err != nil || !taken {
 		return false, err
 	}
-	if err := c.Must(ctx, `UPDATE {s}gateway_facts SET delivered_at = {now}, error = '' WHERE seq = ?`, f.seq); err != nil {
-		return false, err
-	}
+	*failures = f.Attempts
 	if err := m.call(ctx, tx, f); err != nil {
 		return false, err
 	}
@@ -194,9 +167,9 @@ func (m *core) tryDelivery(ctx context.Context, f *delivery) (delivered bool, er
 }
 
 // call calls the callback of a fact with its record as it is now.
-func (m *core) call(ctx context.Context, tx sqldb.Tx, f *delivery) error {
-	on := &m.on
-	switch f.callback {
+func (m *core) call(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
+	on := &m.callbacks
+	switch f.Callback {
 	case books.OnPaid:
 		return m.callCharge(ctx, tx, f, on.Paid)
 	case books.OnPaidAgain:
@@ -222,20 +195,20 @@ func (m *core) call(ctx context.Context, tx sqldb.Tx, f *delivery) error {
 	case onProblem:
 		return m.callProblem(ctx, tx, f)
 	default: // of a newer release
-		return fmt.Errorf("merchant: this release has no callback %q", f.callback)
+		return fmt.Errorf("merchant: this release has no callback %q", f.Callback)
 	}
 }
 
-func (m *core) callCharge(ctx context.Context, tx sqldb.Tx, f *delivery, call func(context.Context, sqldb.Tx, *Charge) error) error {
+func (m *core) callCharge(ctx context.Context, tx sqldb.Tx, f *ledger.Fact, call func(context.Context, sqldb.Tx, *Charge) error) error {
 	if call == nil {
 		return nil
 	}
-	c := m.db.In(tx)
-	ch, err := m.readCharge(ctx, c, f.record)
+	l := m.ledger(tx)
+	ch, err := m.loadCharge(ctx, l, f.Record)
 	if err != nil {
 		return err
 	}
-	order, err := m.readOrder(ctx, c, f.subject, false)
+	order, err := m.showOrder(ctx, l, f.Subject, false)
 	if err != nil {
 		return err
 	}
@@ -244,27 +217,23 @@ func (m *core) callCharge(ctx context.Context, tx sqldb.Tx, f *delivery, call fu
 	return call(ctx, tx, shown)
 }
 
-func (m *core) callRefund(ctx context.Context, tx sqldb.Tx, f *delivery, call func(context.Context, sqldb.Tx, *Refund) error) error {
+func (m *core) callRefund(ctx context.Context, tx sqldb.Tx, f *ledger.Fact, call func(context.Context, sqldb.Tx, *Refund) error) error {
 	if call == nil {
 		return nil
 	}
-	c := m.db.In(tx)
-	r := &Refund{Account: f.account, Charge: f.record, State: Done, Amount: f.about}
-	if f.kind != books.Returned {
-		list, err := readRefunds(ctx, c, `WHERE r.id = ?`, f.record)
+	l := m.ledger(tx)
+	r := &Refund{Account: f.Account, Charge: f.Record, State: Done, Amount: f.About}
+	if f.Kind != books.Returned {
+		stored, ch, err := m.loadRefund(ctx, l, f.Record)
+		if err == nil && stored == nil {
+			err = fmt.Errorf("%w: refund %s", ErrNotFound, f.Record)
+		}
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 {
-			return fmt.Errorf("%w: refund %s", ErrNotFound, f.record)
-		}
-		ch, err := m.readCharge(ctx, c, list[0].charge)
-		if err != nil {
-			return err
-		}
-		r = ch.refund(&list[0].Refund)
+		r = ch.refund(&stored.Refund)
 	}
-	order, err := m.readOrder(ctx, c, f.subject, false)
+	order, err := m.showOrder(ctx, l, f.Subject, false)
 	if err != nil {
 		return err
 	}
@@ -272,42 +241,36 @@ func (m *core) callRefund(ctx context.Context, tx sqldb.Tx, f *delivery, call fu
 	return call(ctx, tx, r)
 }
 
-func (m *core) callProblem(ctx context.Context, tx sqldb.Tx, f *delivery) error {
-	if m.on.Problem == nil {
+func (m *core) callProblem(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
+	if m.callbacks.Problem == nil {
 		return nil
 	}
-	_, key, _ := strings.Cut(f.key, problemPrefix)
-	list, err := m.readProblems(ctx, m.db.In(tx), `WHERE key = ?`, f.account+":"+key)
+	_, key, _ := strings.Cut(f.Key, problemPrefix)
+	rows, err := m.ledger(tx).Problems(ctx, ledger.ProblemWhere{Key: f.Account + ":" + key})
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
+	if len(rows) == 0 {
 		return fmt.Errorf("%w: problem %s", ErrNotFound, key)
 	}
-	if err := m.reported(ctx, tx, list[0]); err != nil {
+	p := problemOf(&rows[0])
+	if err := m.reported(ctx, tx, p); err != nil {
 		return err
 	}
-	return m.on.Problem(ctx, tx, list[0])
+	return m.callbacks.Problem(ctx, tx, p)
 }
 
 // raise makes a problem of a fact without a callback: money that must go back.
-func (m *core) raise(ctx context.Context, tx sqldb.Tx, f *delivery) error {
-	p := &books.Problem{Kind: books.IsPaidAgain, Record: f.record}
-	p.Text = fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.record)
-	id := f.record
-	if f.callback == books.OnRefundRejected {
-		p.Kind, id = ProblemRefundRejected, f.charge
-		p.Text = fmt.Sprintf("refund %s of charge %s was rejected, and there is no RefundRejected callback: the money is still with you", f.record, f.charge)
+func (m *core) raise(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
+	p := &books.Problem{Kind: books.IsPaidAgain, Record: f.Record}
+	p.Text = fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.Record)
+	if f.Callback == books.OnRefundRejected {
+		p.Kind = ProblemRefundRejected
+		p.Text = fmt.Sprintf("refund %s of charge %s was rejected, and there is no RefundRejected callback: the money is still with you", f.Record, f.Charge)
 	}
-	p.Key = string(p.Kind) + "/" + f.key
-	ch, err := m.readCharge(ctx, m.db.In(tx), id)
-	if err != nil {
-		return err
-	}
-	d, err := m.open(ctx, tx, f.subject)
-	if err != nil {
-		return err
-	}
-	d.account = ch.account
-	return d.problem(ctx, p)
+	p.Key = string(p.Kind) + "/" + f.Key
+	return m.on(ctx, tx, place{subject: f.Subject}, func(b *bench) error {
+		b.problem(m.anyAccount(f.Account), p)
+		return nil
+	})
 }

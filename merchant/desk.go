@@ -4,230 +4,369 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 )
 
-// The kinds of operations, as the outbox names them.
-const (
-	kindCharge = "transactions.create"
-	kindRefund = "transactions.refund"
-)
-
-// chargeRecord is what is stored about a charge.
-type chargeRecord struct {
-	Books books.Charge
-
-	// What was asked for, to recognize a charge that is asked for again.
-	Amount       int64
-	Currency     gateway.Currency
-	Method       gateway.Method
-	Installments int
-
-	// What the buyer needs, as the newest reading shows it.
-	PixCode    string
-	EndToEndID string
-	Voucher    *gateway.VoucherDetails
-	Challenge  *gateway.NextAction
-	ExpiresAt  time.Time
-
-	// Of a sale by link.
-	Link  string
-	Buyer *gateway.Buyer
-}
-
-// charge is a charge with its place.
-type charge struct {
-	chargeRecord
-
-	account *account
+// place is what of a subject is put on a bench.
+type place struct {
 	subject string
-	attempt int
-	ref     string
-	created time.Time
+	lock    ledger.Lock
+
+	charges bool   // all charges, with their refunds
+	charge  string // this charge only
+	payout  string // this payout
+	ends    string // the key of the request whose outcome is stored: the outbox is not asked about it
 }
 
-// desk is the records of one order in a transaction that holds the order's lock. Several
-// charges may be loaded, one after another.
-type desk struct {
+// at returns the place of a row's order. Of the charges of a subscription, which may be many,
+// only the one is needed.
+func at(row *ledger.Row) place {
+	p := place{subject: row.Subject, charges: true}
+	switch row.Kind {
+	case ledger.Payouts:
+		p.charges, p.payout = false, row.ID
+	case ledger.Charges:
+		if ledger.SubscriptionID(row.Subject) != "" {
+			p.charges, p.charge = false, row.ID
+		}
+	case ledger.Subscriptions:
+	}
+	return p
+}
+
+// bench has the records of one order, a sale, a subscription or a payout while they are
+// changed. Changing them needs no database: [core.on] stores what differs from what it
+// loaded.
+type bench struct {
 	m     *core
-	tx    sqldb.Tx
-	c     sqldb.Session
 	now   time.Time // the database's
-	order books.Order
+	order ledger.Order
 
-	account *account // that of the record
-	charge  *charge
-	refunds []books.Refund
-	loaded  []books.Refund // as they are stored
+	charges      []*charge // the oldest first
+	payout       *payout
+	subscription *subscription
+
+	was      ledger.Order // as it is stored
+	reports  []report     // in the order in which they are delivered
+	closes   []int64      // the numbers of problems that a person has resolved
+	requests requests
 }
 
-// orderSubject is the key of an order in the table of orders.
-func orderSubject(id string) string { return "order/" + id }
-
-// open locks an order, which is created if it is missing.
-func (m *core) open(ctx context.Context, tx sqldb.Tx, subject string) (*desk, error) {
-	d := &desk{m: m, tx: tx, c: m.db.In(tx)}
-	if _, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_orders (subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
-		VALUES (?, '', 0, 0, 0, 0, 0, 0, '') ON CONFLICT DO NOTHING`, subject); err != nil {
-		return nil, err
-	}
-	order, now, err := readOrder(ctx, d.c, subject, "{lock}")
-	if err == nil && order == nil { // made by a transaction that this one, at a stricter level, does not see
-		err = fmt.Errorf("merchant: %s was changed at the same time: roll back and repeat the transaction", subject)
-	}
-	if err != nil {
-		return nil, err
-	}
-	d.order, d.now = *order, now
-	return d, nil
+// report is a fact or a problem of an account, or a kind of problems that no longer hold.
+type report struct {
+	account *account
+	fact    *books.Fact
+	problem *books.Problem
+	over    *over
 }
 
-// readOrder returns nil if there is no such order.
-func readOrder(ctx context.Context, c sqldb.Session, subject, lock string) (order *books.Order, now time.Time, err error) {
-	err = c.Each(ctx, `SELECT currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by, closed_at IS NOT NULL, {now}
-		FROM {s}gateway_orders WHERE subject = ? `+lock, []any{subject}, func(row database.Scanner) error {
-		order = &books.Order{ID: subject}
-		var ms int64
-		if err := row.Scan(&order.Currency, &order.Paid, &order.Fee, &order.Refunded, &order.Disputed, &order.PaidOut,
-			&order.Adjusted, &order.SettledBy, &order.Closed, &ms); err != nil {
-			return err
-		}
-		now = time.UnixMilli(ms)
-		return nil
-	})
-	return order, now, err
+// over are problems that no longer hold.
+type over struct {
+	kind   books.ProblemKind
+	record string
 }
 
-const chargeColumns = `SELECT account, subject, attempt, COALESCE(ref, ''), created_at, record FROM {s}gateway_charges `
-
-// readCharges returns the charges that a condition selects.
-func (m *core) readCharges(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*charge, err error) {
-	err = c.Each(ctx, chargeColumns+where, args, func(row database.Scanner) error {
-		var name, record string
-		var created int64
-		ch := new(charge)
-		if err := row.Scan(&name, &ch.subject, &ch.attempt, &ch.ref, &created, &record); err != nil {
-			return err
-		}
-		ch.created = time.UnixMilli(created)
-		if ch.account = m.accounts[name]; ch.account == nil {
-			return fmt.Errorf("%w: this process has no account %s", ErrAccount, name)
-		}
-		list = append(list, ch)
-		return decode(record, &ch.chargeRecord)
-	})
-	return list, err
-}
-
-// readCharge returns a charge, or [ErrNotFound].
-func (m *core) readCharge(ctx context.Context, c sqldb.Session, id string) (*charge, error) {
-	list, err := m.readCharges(ctx, c, `WHERE id = ?`, id)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("%w: charge %s", ErrNotFound, id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return list[0], nil
-}
-
-// readRefunds returns the refunds of the charges that a condition selects.
-func readRefunds(ctx context.Context, c sqldb.Session, where string, args ...any) (list []refund, err error) {
-	err = c.Each(ctx, `SELECT r.charge, r.record FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge `+where+
-		` ORDER BY r.created_at, r.id`, args, func(row database.Scanner) error {
-		var r refund
-		var record string
-		if err := row.Scan(&r.charge, &record); err != nil {
-			return err
-		}
-		if err := decode(record, &r.Refund); err != nil {
-			return err
-		}
-		list = append(list, r)
-		return nil
-	})
-	return list, err
-}
-
-// refund is a refund with the ID of its charge.
-type refund struct {
-	books.Refund
-
-	charge string
-}
-
-// load makes a charge of the order the one that is changed, and takes over what the outbox
-// knows of its requests.
+// on locks an order, puts its records on a bench, takes over what the outbox knows of their
+// requests, and has work change them. Then it stores what is changed, with its facts and
+// problems. If work fails, nothing is stored.
 //
-// An operation is marked as sent before its request leaves, and the transaction of the
-// desk begins after a reading: so no effect of a refund is taken for someone else's.
-func (d *desk) load(ctx context.Context, id string) error {
-	ch, err := d.m.readCharge(ctx, d.c, id)
+// An operation is marked as sent before its request leaves, and the transaction begins after
+// a reading: so no effect of a refund is taken for someone else's.
+func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) error) error {
+	l := m.ledger(tx)
+	order, now, err := l.Lock(ctx, p.subject, p.lock)
 	if err != nil {
 		return err
 	}
-	if ch.subject != d.order.ID {
-		return fmt.Errorf("merchant: charge %s belongs to %s, not %s", id, ch.subject, d.order.ID)
-	}
-	refunds, err := readRefunds(ctx, d.c, `WHERE c.id = ?`, id)
-	if err != nil {
+	m.clock.set(now)
+	b := &bench{m: m, now: now, order: *order, was: *order, requests: requests{m, tx}}
+	if err := b.load(ctx, l, &p); err != nil {
 		return err
 	}
-	d.account, d.charge, d.refunds, d.loaded = ch.account, ch, nil, nil
-	for i := range refunds {
-		d.refunds = append(d.refunds, refunds[i].Refund)
-		d.loaded = append(d.loaded, refunds[i].Refund)
+	if err := b.takeOver(ctx, p.ends); err != nil {
+		return err
 	}
-	return d.sync(ctx)
+	if err := work(b); err != nil {
+		return err
+	}
+	return b.save(ctx, l)
 }
 
-// sync takes over the progress of the operations that are not finished, and stores it
-// together with its facts: the caller may end without [desk.save].
-func (d *desk) sync(ctx context.Context) error {
-	changed := false
-	if op, err := d.progress(ctx, kindCharge, d.charge.ref, d.charge.Books.Operation); err != nil {
-		return err
-	} else if op != "" {
-		changed = true
-		if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) {
-			return books.ApplyOperation(b, op, "", d.now)
-		}); err != nil {
+// once is on in a transaction of its own, which is repeated after a conflict.
+func (m *core) once(ctx context.Context, p place, work func(*bench) error) error {
+	return m.db.Transaction(ctx, func(tx sqldb.Tx) error { return m.on(ctx, tx, p, work) })
+}
+
+func (b *bench) load(ctx context.Context, l ledger.Ledger, p *place) (err error) {
+	if p.charges || p.charge != "" {
+		if b.charges, err = b.m.loadCharges(ctx, l, ledger.Where{Subject: p.subject, ID: p.charge}); err != nil {
+			return err
+		}
+		if err := b.m.loadRefunds(ctx, l, b.charges); err != nil {
 			return err
 		}
 	}
-	for i := range d.refunds {
-		id := d.refunds[i].ID
-		if op, err := d.progress(ctx, kindRefund, id, d.refunds[i].Operation); err != nil {
+	if p.payout != "" {
+		if b.payout, err = b.m.loadPayout(ctx, l, p.payout); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
-		} else if op != "" {
-			changed = true
-			if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) {
-				return books.ApplyRefund(b, id, op, 0, "", d.now)
-			}); err != nil {
-				return err
-			}
 		}
 	}
-	if changed {
-		return d.save(ctx)
+	if id := ledger.SubscriptionID(p.subject); id != "" {
+		if b.subscription, err = b.m.loadSubscription(ctx, l, id); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
 	}
 	return nil
 }
 
-// progress returns the progress of an operation, "" if it is finished, or unchanged.
-func (d *desk) progress(ctx context.Context, kind, key string, known books.Operation) (books.Operation, error) {
-	if known == "" || known.Ended() {
+// charge returns a charge of the bench by its ID, or [ErrNotFound].
+func (b *bench) charge(id string) (*charge, error) {
+	for _, ch := range b.charges {
+		if ch.Books.ID == id {
+			return ch, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: charge %s", ErrNotFound, id)
+}
+
+// attempts returns the number of the last attempt.
+func (b *bench) attempts() int {
+	if len(b.charges) == 0 {
+		return 0
+	}
+	return b.charges[len(b.charges)-1].Attempt
+}
+
+// takeOver takes over the progress of the requests that have not ended. The handler of the
+// one that ends stores its outcome.
+func (b *bench) takeOver(ctx context.Context, ends string) error {
+	for _, ch := range b.charges {
+		if op, err := b.requests.progress(ctx, ch.account, kindCharge, ch.Ref, ch.Books.Operation, ends); err != nil {
+			return err
+		} else if op != "" {
+			b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyOperation(is, op, "", b.now) })
+		}
+		for _, r := range ch.refunds {
+			if op, err := b.requests.progress(ctx, ch.account, kindRefund, r.ID, r.Operation, ends); err != nil {
+				return err
+			} else if op != "" {
+				b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyRefund(is, r.ID, op, 0, "", b.now) })
+			}
+		}
+	}
+	if p := b.payout; p != nil {
+		if op, err := b.requests.progress(ctx, p.account, kindPayout, p.Ref, p.Operation, ends); err != nil {
+			return err
+		} else if op != "" {
+			b.payoutIs(op, "")
+		}
+	}
+	if b.subscription != nil {
+		return b.takeOverSubscription(ctx, ends)
+	}
+	return nil
+}
+
+// change applies one change to a charge.
+func (b *bench) change(ch *charge, apply func(books.Books) (books.Books, books.Result)) {
+	after, result := apply(ch.books(&b.order.Order))
+	settles := after.Order.SettledBy != b.order.SettledBy
+	b.order.Order, ch.Books, ch.touched = after.Order, after.Charge, true
+	for i, r := range ch.refunds {
+		r.Refund = after.Refunds[i]
+	}
+	b.report(ch.account, result)
+	if settles {
+		b.unneeded(ch)
+	}
+}
+
+// unneeded reports what was paid of the order before by charges that did not pay it in full:
+// now that another one does, the order does not need it.
+func (b *bench) unneeded(settling *charge) {
+	for _, ch := range b.charges {
+		if ch == settling || ch.Books.State != Underpaid {
+			continue
+		}
+		b.reports = append(b.reports, report{account: ch.account, fact: &books.Fact{
+			Key: fmt.Sprintf("%s/%s/%d", books.PaidAgain, ch.Books.TransactionID, ch.Books.Paid), Kind: books.PaidAgain, Order: b.order.ID,
+			Record: ch.Books.ID, At: b.now, Source: books.FromOutcome, Callback: books.OnPaidAgain,
+		}}, report{account: ch.account, over: &over{books.IsUnderpaid, ch.Books.ID}})
+	}
+}
+
+// report adds the facts and problems of a change.
+func (b *bench) report(a *account, result books.Result) {
+	for i := range result.Facts {
+		b.reports = append(b.reports, report{account: a, fact: &result.Facts[i]})
+	}
+	for i := range result.Problems {
+		b.problem(a, &result.Problems[i])
+	}
+}
+
+func (b *bench) problem(a *account, p *books.Problem) {
+	b.reports = append(b.reports, report{account: a, problem: p})
+}
+
+// unmatched raises a problem about a resource that has a record's reference.
+func (b *bench) unmatched(a *account, record, resource string) {
+	b.problem(a, &books.Problem{
+		Key: fmt.Sprintf("%s/%s/%s", books.IsUnmatched, record, strings.ToLower(resource)), Kind: books.IsUnmatched, Record: record,
+		Text: fmt.Sprintf("%s has the reference of %s, but is not what was asked for: another system made it, and it is not booked", resource, record),
+	})
+}
+
+// save stores what is changed.
+func (b *bench) save(ctx context.Context, l ledger.Ledger) error {
+	writes, err := b.saveReports(ctx, l)
+	if err != nil {
+		return err
+	}
+	// Of the charges whose outcome is open an order has one: what is changed goes before
+	// what is new.
+	var added, scheduled []ledger.Write
+	for _, r := range b.records() {
+		row, err := r.row()
+		if err != nil {
+			return err
+		}
+		stored := r.stored()
+		switch {
+		case stored.Record == "":
+			added = append(added, row.Add(r.taken()))
+		case row != *stored:
+			writes = append(writes, row.Save())
+		case !r.isTouched():
+			continue
+		}
+		scheduled = append(scheduled, row.Schedule(r.next(b.now, &b.m.cfg)))
+	}
+	for _, ch := range b.charges {
+		for _, r := range ch.refunds {
+			row, err := r.row(ch)
+			switch {
+			case err != nil:
+				return err
+			case r.stored.Record == "":
+				added = append(added, row.Add(fmt.Errorf("%w: refund %s", ErrReused, r.ID)))
+			case row != r.stored:
+				writes = append(writes, row.Save())
+			}
+		}
+	}
+	writes = append(append(writes, added...), scheduled...)
+	if b.order != b.was {
+		writes = append(writes, b.order.Save())
+	}
+	return l.Write(ctx, writes)
+}
+
+// saveReports stores the facts and problems, and returns what closes problems.
+func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledger.Write, err error) {
+	var facts []ledger.NewFact
+	for _, id := range b.closes {
+		closes = append(closes, ledger.CloseProblem(id))
+	}
+	for _, r := range b.reports {
+		switch {
+		case r.fact != nil:
+			facts = append(facts, r.account.fact(r.fact))
+		case r.over != nil:
+			closes = append(closes, ledger.CloseProblems(b.order.ID, r.over.record, r.over.kind))
+		default:
+			p := r.problem
+			added, err := l.AddProblem(ctx, &ledger.Problem{
+				Key: r.account.key("", p.Key), Account: r.account.Name, Subject: b.order.ID, Record: p.Record, Kind: p.Kind, Text: p.Text,
+			})
+			if err != nil {
+				return nil, err
+			}
+			if added {
+				facts = append(facts, r.account.fact(&books.Fact{
+					Key: problemPrefix + p.Key, Kind: "problem", Order: b.order.ID, Record: p.Record, At: b.now,
+					Source: books.FromOutcome, Callback: onProblem,
+				}))
+			}
+		}
+	}
+	if slices.ContainsFunc(facts, func(f ledger.NewFact) bool { return f.Callback != books.None }) {
+		b.m.wake()
+	}
+	return closes, l.AddFacts(ctx, facts)
+}
+
+// record is what a charge, a payout and a subscription have in common on a bench.
+type record interface {
+	stored() *ledger.Row                            // Record is "" if it is new
+	row() (ledger.Row, error)                       // as it is now
+	isTouched() bool                                // it was looked at, so its next comparison is planned anew
+	taken() error                                   // if its ID or reference is in use
+	next(now time.Time, cfg *Config) *time.Duration // when it is compared again, nil for never
+}
+
+func (b *bench) records() (list []record) {
+	for _, ch := range b.charges {
+		list = append(list, ch)
+	}
+	if b.payout != nil {
+		list = append(list, b.payout)
+	}
+	if b.subscription != nil {
+		list = append(list, b.subscription)
+	}
+	return list
+}
+
+// base is what every record has.
+type base struct {
+	ledger.Row // as it is stored
+
+	account *account
+	touched bool
+}
+
+func (r *base) stored() *ledger.Row { return &r.Row }
+func (r *base) isTouched() bool     { return r.touched }
+
+// onProblem is the callback of a problem, which is in the queue of facts too.
+const onProblem = books.Callback("problem")
+
+const problemPrefix = "problem/"
+
+// key returns the key under which a fact or problem of an account is stored. An order is
+// settled once, by a charge of any account; all other keys have the account.
+func (a *account) key(kind books.Kind, key string) string {
+	if kind == books.Settled {
+		return key
+	}
+	return a.Name + ":" + key
+}
+
+// fact returns a fact of the account as it is stored.
+func (a *account) fact(f *books.Fact) ledger.NewFact {
+	return ledger.NewFact{Fact: *f, StoredKey: a.key(f.Kind, f.Key), Account: a.Name, Month: f.At.In(a.Zone).Format("2006-01")}
+}
+
+// requests are the requests of records in the outboxes, in the transaction of a bench.
+type requests struct {
+	m  *core
+	tx sqldb.Tx
+}
+
+// progress returns the progress of a request, "" if it has ended, or is unchanged.
+func (q requests) progress(ctx context.Context, a *account, kind, key string, known books.Operation, ends string) (books.Operation, error) {
+	if known == "" || known.Ended() || key == ends || a.outbox == nil {
 		return "", nil
 	}
-	e, err := d.account.outbox.FindTx(ctx, d.tx, kind, key)
+	e, err := a.outbox.FindTx(ctx, q.tx, kind, key)
 	if errors.Is(err, operations.ErrNotFound) {
 		return "", nil
 	}
@@ -246,229 +385,28 @@ func (d *desk) progress(ctx context.Context, kind, key string, known books.Opera
 	return op, nil
 }
 
-// change applies one change to the charge, and stores its facts and problems. [desk.save]
-// stores the records.
-func (d *desk) change(ctx context.Context, apply func(books.Books) (books.Books, books.Result)) error {
-	b, result := apply(books.Books{Order: d.order, Charge: d.charge.Books, Refunds: d.refunds})
-	settles := b.Order.SettledBy != d.order.SettledBy
-	d.order, d.charge.Books, d.refunds = b.Order, b.Charge, b.Refunds
-	if err := d.report(ctx, result); err != nil || !settles {
+// insert stores a request. what names its record in the error [ErrReused], if the key belongs
+// to another request.
+func (q requests) insert(ctx context.Context, a *account, op operations.Operation, what string) error {
+	if err := a.present(); err != nil {
 		return err
 	}
-	return d.unneeded(ctx)
-}
-
-// unneeded reports what was paid of the order before by charges that did not pay it in
-// full: now that another one does, the order does not need it.
-func (d *desk) unneeded(ctx context.Context) error {
-	others, err := d.m.readCharges(ctx, d.c, `WHERE subject = ? AND state = ? AND id <> ?`, d.order.ID, string(Underpaid), d.charge.Books.ID)
-	if err != nil {
-		return err
-	}
-	settling := d.account
-	defer func() { d.account = settling }()
-	for _, ch := range others {
-		b := &ch.Books
-		d.account = ch.account
-		if err := d.fact(ctx, &books.Fact{
-			Key: fmt.Sprintf("%s/%s/%d", books.PaidAgain, b.TransactionID, b.Paid), Kind: books.PaidAgain, Order: d.order.ID, Record: b.ID,
-			At: d.now, Source: books.FromOutcome, Callback: books.OnPaidAgain,
-		}); err != nil {
-			return err
-		}
-		if _, err := d.c.Exec(ctx, `UPDATE {s}gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND kind = ? AND closed_at IS NULL`,
-			d.order.ID, b.ID, string(books.IsUnderpaid)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// report stores the facts and problems of a change.
-func (d *desk) report(ctx context.Context, result books.Result) error {
-	for i := range result.Facts {
-		if err := d.fact(ctx, &result.Facts[i]); err != nil {
-			return err
-		}
-	}
-	for i := range result.Problems {
-		if err := d.problem(ctx, &result.Problems[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read books a reading of the charge's transaction. A transaction with its reference that
-// is another payment was made by another system, and is not booked. The outbox compares
-// the response to a create itself.
-func (d *desk) read(ctx context.Context, r books.Reading[gateway.Transaction]) error {
-	if ch := d.charge; ch.Books.TransactionID == "" && r.Source != books.FromResponse && !ch.fits(r.Resource) {
-		return d.unmatched(ctx, ch.Books.ID, "transaction "+r.Resource.ID)
-	}
-	if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) { return books.ApplyTransaction(b, r) }); err != nil {
-		return err
-	}
-	if t, ch := r.Resource, d.charge; strings.EqualFold(t.ID, ch.Books.TransactionID) && t.Status == ch.Books.Status {
-		ch.show(t)
-	}
-	return nil
-}
-
-// unmatched raises a problem about a resource that has a record's reference.
-func (d *desk) unmatched(ctx context.Context, record, resource string) error {
-	return d.problem(ctx, &books.Problem{
-		Key: fmt.Sprintf("%s/%s/%s", books.IsUnmatched, record, strings.ToLower(resource)), Kind: books.IsUnmatched, Record: record,
-		Text: fmt.Sprintf("%s has the reference of %s, but is not what was asked for: another system made it, and it is not booked", resource, record),
-	})
-}
-
-// fits reports whether a transaction is the one that was asked for.
-func (r *chargeRecord) fits(t *gateway.Transaction) bool {
-	return t.AmountIs(r.Amount) && t.Method == r.Method && (t.Currency == "" || t.Currency == r.Currency)
-}
-
-// show takes over what the buyer needs.
-func (r *chargeRecord) show(t *gateway.Transaction) {
-	r.Voucher, r.Challenge = t.Voucher, nil
-	if t.Pix != nil {
-		r.PixCode, r.EndToEndID, r.ExpiresAt = t.Pix.QRCode, t.Pix.EndToEndID, t.Pix.ExpirationDate.Time
-	}
-	if t.Voucher != nil {
-		r.ExpiresAt = t.Voucher.ExpirationDate.Time
-	}
-	if t.Status == gateway.TransactionThreeDSRequired || t.Status == gateway.TransactionPending {
-		r.Challenge = t.NextAction
-	}
-}
-
-// save stores the order, the charge and its refunds.
-func (d *desk) save(ctx context.Context) error {
-	ch := d.charge
-	record, err := encoded(&ch.chargeRecord)
-	if err != nil {
-		return err
-	}
-	changes := []database.Statement{{SQL: `UPDATE {s}gateway_charges SET transaction_id = NULLIF(?, ''), end_to_end_id = NULLIF(?, ''), state = ?,
-		check_at = {now} + ?, record = ? WHERE id = ?`, Args: []any{
-		strings.ToLower(ch.Books.TransactionID), strings.ToLower(ch.EndToEndID), string(ch.Books.State), d.nextCheck(), record, ch.Books.ID,
-	}}}
-	for i := range d.refunds {
-		r := &d.refunds[i]
-		if reflect.DeepEqual(*r, d.loaded[i]) {
-			continue
-		}
-		record, err := encoded(r)
-		if err != nil {
-			return err
-		}
-		changes = append(changes, database.Statement{
-			SQL: `UPDATE {s}gateway_refunds SET state = ?, record = ? WHERE id = ?`, Args: []any{string(r.State), record, r.ID},
-		})
-	}
-	return d.saveWith(ctx, changes...)
-}
-
-// saveWith stores the order after other records, each in one row.
-func (d *desk) saveWith(ctx context.Context, changes ...database.Statement) error {
-	o := &d.order
-	return d.c.MustAll(ctx, append(changes, database.Statement{SQL: `UPDATE {s}gateway_orders SET currency = ?, paid = ?, fee = ?, refunded = ?,
-		disputed = ?, paid_out = ?, adjusted = ?, settled_by = ?, closed_at = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(closed_at, {now}) END
-		WHERE subject = ?`, Args: []any{
-		string(o.Currency), o.Paid, o.Fee, o.Refunded, o.Disputed, o.PaidOut, o.Adjusted, o.SettledBy, number(o.Closed), o.ID,
-	}})...)
-}
-
-func number(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// key returns the key under which a fact or problem of the desk's charge is stored. An
-// order is settled once, by a charge of any account; all other keys have the account.
-func (d *desk) key(kind books.Kind, key string) string {
-	if kind == books.Settled {
-		return key
-	}
-	return d.account.Name + ":" + key
-}
-
-func (d *desk) fact(ctx context.Context, f *books.Fact) error {
-	a := d.account
-	var amount *int64
-	if f.Amount != 0 {
-		amount = &f.Amount
-	}
-	n, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source,
-			created_at, callback, delivered_at, due_at, attempts, error)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, ?, CASE WHEN ? = '' THEN {now} ELSE NULL END, {now}, 0, '')`,
-		d.key(f.Kind, f.Key), a.Name, f.Order, f.Record, f.Charge, string(f.Kind), amount, string(f.Currency), f.About, f.At.UnixMilli(),
-		f.At.In(a.Zone).Format("2006-01"), string(f.Source), string(f.Callback), string(f.Callback))
-	if err == nil && n > 0 && f.Callback != books.None {
-		d.m.wake()
+	_, err := a.outbox.InsertTx(ctx, q.tx, op)
+	if errors.Is(err, operations.ErrKeyReused) {
+		return fmt.Errorf("%w: %s", ErrReused, what)
 	}
 	return err
 }
 
-// onProblem is the callback of a problem, which is in the queue of facts too.
-const onProblem = books.Callback("problem")
-
-func (d *desk) problem(ctx context.Context, p *books.Problem) error {
-	key := d.key("", p.Key)
-	n, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_problems (key, account, subject, record, kind, text, since)
-		VALUES (?, ?, ?, ?, ?, ?, {now}) ON CONFLICT (key) DO NOTHING`,
-		key, d.account.Name, d.order.ID, p.Record, string(p.Kind), p.Text)
-	if err != nil || n == 0 {
+// withdraw cancels a request, unless it was sent or a worker is about to send it: then the
+// error is [operations.ErrState].
+func (q requests) withdraw(ctx context.Context, a *account, kind, key string) error {
+	if err := a.present(); err != nil {
 		return err
 	}
-	return d.fact(ctx, &books.Fact{
-		Key: problemPrefix + p.Key, Kind: "problem", Order: d.order.ID, Record: p.Record, At: d.now,
-		Source: books.FromOutcome, Callback: onProblem,
-	})
-}
-
-const problemPrefix = "problem/"
-
-// The limits of how often a charge that waits for something is compared.
-const (
-	soonest = time.Minute
-	latest  = 6 * time.Hour
-	giveUp  = 60 * 24 * time.Hour
-)
-
-// nextCheck returns in how many milliseconds the charge is compared with the gateway, or
-// nil if it is not. The wait grows with the charge's age.
-func (d *desk) nextCheck() *int64 {
-	ch, age := d.charge, d.now.Sub(d.charge.created)
-	wait := min(max(age/4, soonest), latest)
-	refunding := false
-	for i := range d.refunds {
-		switch r := &d.refunds[i]; {
-		case r.Operation == books.Applied && !r.Shown: // usually the next reading shows it
-			wait, refunding = min(wait, max(d.now.Sub(r.AppliedAt), 100*time.Millisecond), soonest), true
-		case !r.Operation.Ended():
-			wait, refunding = min(wait, soonest), true
-		}
+	e, err := a.outbox.FindTx(ctx, q.tx, kind, key)
+	if err != nil {
+		return err
 	}
-	switch {
-	case refunding:
-	case ch.Books.State == Withdrawn, ch.Books.State == Failed && ch.Books.Status == "", ch.Books.State == Failed && age > giveUp:
-		return nil // a charge that failed may still be paid late
-	case ch.Books.PaidAt.IsZero() && ch.Books.Paid == 0:
-	case d.now.Sub(paidAt(ch)) > d.m.cfg.CompareFor:
-		return nil
-	default:
-		wait = d.m.cfg.CompareEvery
-	}
-	ms := wait.Milliseconds()
-	return &ms
-}
-
-func paidAt(ch *charge) time.Time {
-	if ch.Books.PaidAt.IsZero() {
-		return ch.created
-	}
-	return ch.Books.PaidAt
+	return a.outbox.CancelTx(ctx, q.tx, e.ID)
 }

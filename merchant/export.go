@@ -13,8 +13,8 @@ import (
 	"unicode"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
 // Format is a format of [Merchant.Export].
@@ -33,15 +33,6 @@ const (
 	Hledger Format = "hledger"
 )
 
-// exported is an entry of the books.
-type exported struct {
-	at                         time.Time // in the account's zone
-	order, record, source, key string
-	kind                       books.Kind
-	cents                      int64
-	currency                   gateway.Currency
-}
-
 // Export writes the entries of an account's month, such as "2026-11", to w, the oldest
 // first. With one account its name may be "". Their sums are those of [Merchant.Month].
 //
@@ -58,33 +49,27 @@ func (m *core) Export(ctx context.Context, w io.Writer, account, month string, f
 		return err
 	}
 	out := bufio.NewWriter(w)
-	var write func(*exported) error
+	var write func(*ledger.NewFact) error
 	switch format {
 	case CSV:
 		write, err = a.csv(out)
 	case Hledger:
-		write = func(e *exported) error { return a.hledger(out, e) }
+		write = func(e *ledger.NewFact) error { return a.hledger(out, e) }
 	default:
 		return invalid(op, "format", `must be "csv" or "hledger"`)
 	}
 	if err != nil {
 		return err
 	}
-	err = m.db.Conn().Each(ctx, `SELECT at, subject, record, kind, amount, currency, source, key FROM {s}gateway_facts
-		WHERE account = ? AND month = ? AND amount IS NOT NULL ORDER BY at, seq`, []any{a.Name, month}, func(row database.Scanner) error {
-		var e exported
-		var at int64
-		if err := row.Scan(&at, &e.order, &e.record, &e.kind, &e.cents, &e.currency, &e.source, &e.key); err != nil {
-			return err
-		}
-		e.at, e.order = time.UnixMilli(at).In(a.Zone), orderID(e.order)
-		return write(&e)
+	err = m.outside().Entries(ctx, a.Name, month, func(e *ledger.NewFact) error {
+		e.At, e.Order = e.At.In(a.Zone), ledger.OrderID(e.Order)
+		return write(e)
 	})
 	return errors.Join(err, out.Flush())
 }
 
 // csv returns what writes an entry as a line.
-func (a *account) csv(w io.Writer) (func(*exported) error, error) {
+func (a *account) csv(w io.Writer) (func(*ledger.NewFact) error, error) {
 	out := csv.NewWriter(w)
 	line := func(columns ...string) error {
 		if err := out.Write(columns); err != nil {
@@ -93,8 +78,8 @@ func (a *account) csv(w io.Writer) (func(*exported) error, error) {
 		out.Flush()
 		return out.Error()
 	}
-	write := func(e *exported) error {
-		return line(e.at.Format(time.RFC3339), cell(e.order), cell(e.record), string(e.kind), strconv.FormatInt(e.cents, 10), string(e.currency), e.source, cell(e.key))
+	write := func(e *ledger.NewFact) error {
+		return line(e.At.Format(time.RFC3339), cell(e.Order), cell(e.Record), string(e.Kind), strconv.FormatInt(e.Amount, 10), string(e.Currency), string(e.Source), cell(e.StoredKey))
 	}
 	return write, line("at", "order", "record", "kind", "cents", "currency", "source", "key")
 }
@@ -119,13 +104,13 @@ var counterparts = map[books.Kind]string{
 }
 
 // hledger writes an entry as a transaction of a journal.
-func (a *account) hledger(w io.Writer, e *exported) error {
-	counterpart := counterparts[e.kind]
+func (a *account) hledger(w io.Writer, e *ledger.NewFact) error {
+	counterpart := counterparts[e.Kind]
 	if counterpart == "" { // of a newer release
-		return fmt.Errorf("merchant: this release does not know entries of the kind %q", e.kind)
+		return fmt.Errorf("merchant: this release does not know entries of the kind %q", e.Kind)
 	}
-	_, err := fmt.Fprintf(w, "%s %s %s  ; %s\n    assets:gateway:%s  %s\n    %s  %s\n\n", e.at.Format(time.DateOnly), journalText(e.kind), journalText(e.order), journalText(e.key),
-		a.Name, gateway.FormatAmount(e.cents, e.currency), counterpart, gateway.FormatAmount(-e.cents, e.currency))
+	_, err := fmt.Fprintf(w, "%s %s %s  ; %s\n    assets:gateway:%s  %s\n    %s  %s\n\n", e.At.Format(time.DateOnly), journalText(e.Kind), journalText(e.Order), journalText(e.StoredKey),
+		a.Name, gateway.FormatAmount(e.Amount, e.Currency), counterpart, gateway.FormatAmount(-e.Amount, e.Currency))
 	return err
 }
 

@@ -97,44 +97,17 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		h.Problems += int(is.Operations[operations.Ambiguous]+is.Operations[operations.Dead]) + is.Events.Dead
 		h.Accounts = append(h.Accounts, is)
 	}
-	err := m.countCallbacks(ctx, &h)
-	if err == nil {
-		err = m.countComparisons(ctx, &h.Comparisons)
+	l, names := m.outside(), m.names()
+	callbacks, err := l.Waiting(ctx, names, failedOften)
+	if err != nil {
+		return h, err
 	}
+	h.Callbacks = CallbackHealth{Waiting: callbacks.All, Failing: callbacks.Failing, Oldest: callbacks.Oldest}
+	open, err := l.OpenProblems(ctx, names, ProblemAmbiguous)
+	if err != nil {
+		return h, err
+	}
+	h.Problems += callbacks.Often + open // the outboxes and receivers have the others
+	h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names)
 	return h, err
 }
-
-// countCallbacks counts the callbacks, and the problems that are in no account's counts.
-func (m *core) countCallbacks(ctx context.Context, h *Health) error {
-	names, args := m.names()
-	c := m.db.Conn()
-	var often, oldest, open int64
-	if _, err := c.Row(ctx, `SELECT COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN attempts >= ? THEN 1 END),
-		COALESCE({now} - MIN(created_at), 0) FROM {s}gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`,
-		append([]any{failedOften}, args...), &h.Callbacks.Waiting, &h.Callbacks.Failing, &often, &oldest); err != nil {
-		return err
-	}
-	h.Callbacks.Oldest = inTime(oldest)
-	_, err := c.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_problems WHERE closed_at IS NULL AND account IN (`+names+`) AND kind <> ?`,
-		append(args, string(ProblemAmbiguous)), &open)
-	h.Problems += int(often + open)
-	return err
-}
-
-func (m *core) countComparisons(ctx context.Context, n *ComparisonHealth) error {
-	names, args := m.names()
-	for _, kind := range m.comparisons() {
-		var due int
-		var oldest int64
-		if _, err := m.db.Conn().Row(ctx, `SELECT COUNT(*), COALESCE({now} - MIN(check_at), 0) FROM `+kind.table+`
-			WHERE check_at <= {now} AND account IN (`+names+`)`, args, &due, &oldest); err != nil {
-			return err
-		}
-		n.Due += due
-		n.Oldest = max(n.Oldest, inTime(oldest))
-	}
-	return nil
-}
-
-// inTime returns an age by the database's clock, which may have been set back.
-func inTime(ms int64) time.Duration { return time.Duration(max(ms, 0)) * time.Millisecond }

@@ -9,59 +9,58 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
 // recognizing is how long [Open] waits for the gateway.
 const recognizing = 5 * time.Second
 
-// recognize checks that the account's client sees the transactions of the account: one
-// with the credential of another account at the same base URL would charge and refund
-// there. A gateway that can't be reached does not keep a shop from opening.
-func (m *core) recognize(ctx context.Context, a *account) error {
-	reading, cancel := context.WithTimeout(ctx, recognizing)
+// recognize checks that the clients see the transactions of their accounts: one with the
+// credential of another account at the same base URL would charge and refund there. A gateway
+// that can't be reached does not keep a shop from opening.
+func (m *core) recognize(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recognizing)
 	defer cancel()
-	// The first and the last one in an index: the gateway may not show a new one yet.
-	for _, order := range []string{"", " DESC"} {
-		var id string
-		found, err := m.db.Conn().Row(ctx, `SELECT transaction_id FROM {s}gateway_charges WHERE account = ? AND transaction_id IS NOT NULL
-			ORDER BY transaction_id`+order+` LIMIT 1`, []any{a.Name}, &id)
-		if err != nil || !found {
-			return err
-		}
-		_, err = a.Client.Transactions.Get(reading, id, gateway.MaxAttempts(1))
+	results := make(chan error, len(m.accounts))
+	for _, a := range m.accounts {
+		go func() { results <- m.recognizeOne(ctx, a) }()
+	}
+	var failed error
+	for range m.accounts {
+		failed = errors.Join(failed, <-results)
+	}
+	return failed
+}
+
+func (m *core) recognizeOne(ctx context.Context, a *account) error {
+	own, err := m.outside().OwnTransactions(context.WithoutCancel(ctx), a.Name)
+	if err != nil || len(own) == 0 {
+		return err
+	}
+	for _, t := range own { // the gateway may not show a new one yet
+		_, err := a.Client.Transactions.Get(ctx, t.ID, gateway.MaxAttempts(1))
 		switch {
-		case errors.Is(err, gateway.ErrNotFound):
-		case err != nil:
-			m.fail(ctx, "the credential of an account could not be checked", err, slog.String("account", a.Name))
+		case err == nil:
 			return nil
-		default:
+		case !errors.Is(err, gateway.ErrNotFound):
+			m.fail(ctx, "the credential of an account could not be checked", err, slog.String("account", a.Name))
 			return nil
 		}
 	}
 	return fmt.Errorf("%w: the client of %s does not find the account's own transactions: it has the credential of another account, or the gateway is another one, such as a mock that was restarted", ErrAccount, a.Name)
 }
 
-// distinct checks that a reference shows its account: no prefix begins with another one.
-func (a *account) distinct(ctx context.Context, c sqldb.Session) error {
-	type named struct{ name, prefix string }
-	var list []named
-	err := c.Each(ctx, `SELECT name, prefix FROM {s}gateway_accounts WHERE name <> ? AND prefix IS NOT NULL`, []any{a.Name}, func(row database.Scanner) error {
-		var other named
-		err := row.Scan(&other.name, &other.prefix)
-		list = append(list, other)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, other := range list {
+// distinct checks that a reference shows its account: no prefix begins with that of another
+// account.
+func (a *account) distinct(others []ledger.Prefix) error {
+	for _, other := range others {
 		switch {
-		case strings.HasPrefix(a.Prefix, other.prefix):
-			return fmt.Errorf("%w: the prefix %q begins with %q, the prefix of %s: set Account.Prefix to another one", ErrAccount, a.Prefix, other.prefix, other.name)
-		case strings.HasPrefix(other.prefix, a.Prefix):
-			return fmt.Errorf("%w: the prefix %q of %s begins with %q: set Account.Prefix to another one", ErrAccount, other.prefix, other.name, a.Prefix)
+		case a.Prefix == other.Prefix:
+			return fmt.Errorf("%w: another account than %s has the prefix %q, %s: set Account.Prefix to another one", ErrAccount, a.Name, a.Prefix, other.Account)
+		case strings.HasPrefix(a.Prefix, other.Prefix):
+			return fmt.Errorf("%w: the prefix %q begins with %q, the prefix of %s: set Account.Prefix to another one", ErrAccount, a.Prefix, other.Prefix, other.Account)
+		case strings.HasPrefix(other.Prefix, a.Prefix):
+			return fmt.Errorf("%w: the prefix %q of %s begins with %q: set Account.Prefix to another one", ErrAccount, other.Prefix, other.Account, a.Prefix)
 		}
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -17,9 +17,9 @@ import (
 // them again.
 func (m *core) Reconcile(ctx context.Context) error {
 	var failed error
-	for _, kind := range m.comparisons() {
+	for _, kind := range ledger.Kinds {
 		for last := ""; ; {
-			ids, err := m.compared(ctx, kind, last)
+			ids, err := m.outside().Compared(ctx, kind, m.names(), last, 100)
 			if err != nil {
 				return errors.Join(failed, err)
 			}
@@ -28,8 +28,8 @@ func (m *core) Reconcile(ctx context.Context) error {
 			}
 			for _, id := range ids {
 				last = id
-				if err := kind.look(ctx, id, books.FromComparison); err != nil {
-					failed = errors.Join(failed, fmt.Errorf("%s %s: %w", kind.name, id, err))
+				if err := m.look(ctx, kind, id, books.FromComparison); err != nil {
+					failed = errors.Join(failed, fmt.Errorf("%s %s: %w", kind, id, err))
 				}
 				if ctx.Err() != nil {
 					return failed
@@ -38,20 +38,6 @@ func (m *core) Reconcile(ctx context.Context) error {
 		}
 	}
 	return failed
-}
-
-// compared returns the next records that are compared now and then.
-func (m *core) compared(ctx context.Context, kind comparison, after string) (ids []string, err error) {
-	names, args := m.names()
-	args = append(args, after)
-	err = m.db.Conn().Each(ctx, `SELECT id FROM `+kind.table+` WHERE check_at IS NOT NULL AND account IN (`+names+`) AND id > ? ORDER BY id LIMIT 100`,
-		args, func(row database.Scanner) error {
-			var id string
-			err := row.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
-	return ids, err
 }
 
 // Idle waits until no operation, event or callback waits, and every refund that the gateway
@@ -84,7 +70,7 @@ type waits struct{ requests, events, callbacks, refunds int64 }
 // nothing waits only if no fact was stored meanwhile.
 func (m *core) waiting(ctx context.Context) (waits, error) {
 	for {
-		before, err := m.newest(ctx)
+		before, err := m.outside().Newest(ctx)
 		if err != nil {
 			return waits{}, err
 		}
@@ -92,24 +78,19 @@ func (m *core) waiting(ctx context.Context) (waits, error) {
 		if err != nil || n != (waits{}) {
 			return n, err
 		}
-		if after, err := m.newest(ctx); err != nil || after == before {
+		if after, err := m.outside().Newest(ctx); err != nil || after == before {
 			return n, err
 		}
 	}
 }
 
-// newest returns the number of the newest fact.
-func (m *core) newest(ctx context.Context) (seq int64, err error) {
-	_, err = m.db.Conn().Row(ctx, `SELECT COALESCE(MAX(seq), 0) FROM {s}gateway_facts`, nil, &seq)
-	return seq, err
-}
-
 func (m *core) count(ctx context.Context) (n waits, err error) {
-	names, args := m.names()
-	c := m.db.Conn()
-	if _, err := c.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_facts WHERE delivered_at IS NULL AND account IN (`+names+`)`, args, &n.callbacks); err != nil {
+	l, names := m.outside(), m.names()
+	callbacks, err := l.Waiting(ctx, names, failedOften)
+	if err != nil {
 		return n, err
 	}
+	n.callbacks = int64(callbacks.All)
 	for _, a := range m.accounts {
 		counts, err := a.receiver.Counts(ctx)
 		if err != nil {
@@ -122,7 +103,6 @@ func (m *core) count(ctx context.Context) (n waits, err error) {
 		}
 		n.requests += states[operations.Waiting] + states[operations.Working] + states[operations.Sent] + states[operations.Decided]
 	}
-	_, err = c.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge
-		WHERE r.state = '`+string(Accepted)+`' AND c.account IN (`+names+`)`, args, &n.refunds)
+	n.refunds, err = l.AcceptedRefunds(ctx, names)
 	return n, err
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
 // LinkParams describes a checkout link.
@@ -61,12 +61,16 @@ func (m *core) Link(ctx context.Context, p LinkParams) (*Link, error) {
 		return nil, errors.Join(err, m.dropLink(ctx, p.ID, err))
 	}
 	// A call at the same time may have created another one: the first that is stored counts.
-	c := m.db.Conn()
-	if _, err := c.Exec(ctx, `UPDATE {s}gateway_links SET url = ? WHERE id = ? AND url = ''`, created.URL, p.ID); err != nil {
+	l := m.outside()
+	if err := l.SetURL(ctx, p.ID, created.URL); err != nil {
 		return nil, err
 	}
-	if _, err := c.Row(ctx, `SELECT url FROM {s}gateway_links WHERE id = ?`, []any{p.ID}, &link.URL); err != nil {
+	stored, err := l.Link(ctx, p.ID)
+	if err != nil {
 		return nil, err
+	}
+	if stored != nil {
+		link.URL = stored.URL
 	}
 	if link.URL == "" {
 		return nil, fmt.Errorf("%w: link %s was rejected in another call at the same time", ErrState, p.ID)
@@ -79,14 +83,7 @@ func (m *core) dropLink(ctx context.Context, id string, err error) error {
 	if !errors.Is(err, gateway.ErrValidation) {
 		return nil
 	}
-	return m.db.Transaction(context.WithoutCancel(ctx), func(tx sqldb.Tx) error {
-		c := m.db.In(tx)
-		n, err := c.Exec(ctx, `DELETE FROM {s}gateway_links WHERE id = ? AND url = ''`, id)
-		if err == nil && n > 0 {
-			_, err = c.Exec(ctx, `DELETE FROM {s}gateway_link_sales WHERE link = ?`, id)
-		}
-		return err
-	})
+	return m.db.Transaction(context.WithoutCancel(ctx), func(tx sqldb.Tx) error { return m.ledger(tx).DropLink(ctx, id) })
 }
 
 // prepareLink stores the link, unless it exists, and what a sale by it will look like.
@@ -96,28 +93,26 @@ func (m *core) prepareLink(ctx context.Context, a *account, p *LinkParams) (link
 		return nil, err
 	}
 	err = m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		c := m.db.In(tx)
+		l := m.ledger(tx)
 		// Links of an account change each other, see addSales.
-		var name string
-		if _, err := c.Row(ctx, `SELECT name FROM {s}gateway_accounts WHERE name = ? {lock}`, []any{a.Name}, &name); err != nil {
+		if err := l.LockAccount(ctx, a.Name); err != nil {
 			return err
 		}
-		if _, err := c.Exec(ctx, `INSERT INTO {s}gateway_links (id, account, url, created_at, record) VALUES (?, ?, '', {now}, ?) ON CONFLICT DO NOTHING`,
-			p.ID, a.Name, record); err != nil {
+		if err := l.AddLink(ctx, &ledger.Link{ID: p.ID, Account: a.Name, Record: record}); err != nil {
 			return err
 		}
-		link = &Link{ID: p.ID}
-		var stored string
-		if _, err := c.Row(ctx, `SELECT account, url, record FROM {s}gateway_links WHERE id = ?`, []any{p.ID}, &link.Account, &link.URL, &stored); err != nil {
-			return err
-		}
+		stored, err := l.Link(ctx, p.ID)
 		switch {
-		case link.Account != a.Name || stored != record:
+		case err != nil:
+			return err
+		case stored == nil || stored.Account != a.Name || stored.Record != record:
 			return fmt.Errorf("%w: link %s", ErrReused, p.ID)
-		case link.URL != "":
+		}
+		link = &Link{ID: p.ID, Account: stored.Account, URL: stored.URL}
+		if link.URL != "" {
 			return nil
 		}
-		return addSales(ctx, c, a, p)
+		return addSales(ctx, l, a, p)
 	})
 	if err != nil {
 		return nil, err
@@ -128,34 +123,31 @@ func (m *core) prepareLink(ctx context.Context, a *account, p *LinkParams) (link
 // addSales stores what a sale by the link looks like, and by the earlier links whose
 // products it changes: the gateway has one product for each external id, so a link sells
 // the newest version.
-func addSales(ctx context.Context, c sqldb.Session, a *account, p *LinkParams) error {
-	var links []LinkParams
-	err := c.Each(ctx, `SELECT id, record FROM {s}gateway_links WHERE account = ? ORDER BY created_at, id`, []any{a.Name}, func(row database.Scanner) error {
-		var l LinkParams
-		var record string
-		if err := row.Scan(&l.ID, &record); err != nil {
-			return err
-		}
-		links = append(links, l)
-		return decode(record, &links[len(links)-1].CheckoutLinkParams)
-	})
+func addSales(ctx context.Context, l ledger.Ledger, a *account, p *LinkParams) error {
+	stored, err := l.LinksOf(ctx, a.Name)
 	if err != nil {
 		return err
 	}
+	links := make([]LinkParams, len(stored))
+	for i := range stored {
+		links[i].ID = stored[i].ID
+		if err := decode(stored[i].Record, &links[i].CheckoutLinkParams); err != nil {
+			return err
+		}
+	}
 	catalog := make(map[string]gateway.CheckoutProduct)
-	for _, l := range append(links, *p) {
-		for _, product := range l.Products {
+	for _, link := range append(links, *p) {
+		for _, product := range link.Products {
 			catalog[product.ExternalID] = product
 		}
 	}
-	for _, l := range links {
-		if l.ID != p.ID && !slices.ContainsFunc(l.Products, func(x gateway.CheckoutProduct) bool {
+	for _, link := range links {
+		if link.ID != p.ID && !slices.ContainsFunc(link.Products, func(x gateway.CheckoutProduct) bool {
 			return x.ExternalID != "" && slices.ContainsFunc(p.Products, func(y gateway.CheckoutProduct) bool { return x.ExternalID == y.ExternalID })
 		}) {
 			continue
 		}
-		if _, err := c.Exec(ctx, `INSERT INTO {s}gateway_link_sales (account, sold, link) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
-			a.Name, l.sold(catalog), l.ID); err != nil {
+		if err := l.AddSold(ctx, a.Name, link.sold(catalog), link.ID); err != nil {
 			return err
 		}
 	}
@@ -197,16 +189,9 @@ func (m *core) soldBy(ctx context.Context, a *account, currency gateway.Currency
 	if len(lines) == 0 { // as a subscription's charge, unless the subscription has products
 		return nil, nil
 	}
-	sold := []any{soldKey(currency, lines), ""}
-	if len(lines) == 1 {
-		sold[1] = soldKey(currency, []gateway.ProductLine{{Price: lines[0].Price, Quantity: lines[0].Quantity}})
+	sold := []string{soldKey(currency, lines)}
+	if len(lines) == 1 { // a link without a title sells a product with any name
+		sold = append(sold, soldKey(currency, []gateway.ProductLine{{Price: lines[0].Price, Quantity: lines[0].Quantity}}))
 	}
-	err = m.db.Conn().Each(ctx, `SELECT DISTINCT link FROM {s}gateway_link_sales WHERE account = ? AND sold IN (?, ?) ORDER BY link LIMIT 2`,
-		append([]any{a.Name}, sold...), func(row database.Scanner) error {
-			var link string
-			err := row.Scan(&link)
-			links = append(links, link)
-			return err
-		})
-	return links, err
+	return m.outside().SoldBy(ctx, a.Name, sold...)
 }

@@ -2,13 +2,12 @@ package merchant
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -45,66 +44,52 @@ type Record struct {
 // the record. The error is [ErrNotFound] if there is no such record, and [ErrAccount] if
 // this process lacks an account of it.
 func (m *core) Record(ctx context.Context, kind, id string) (*Record, error) {
-	c := m.db.Conn()
-	subject, err := subjectOf(ctx, c, kind, id)
+	l := m.outside()
+	subject, err := l.SubjectOf(ctx, kind, id)
 	if err != nil {
 		return nil, err
 	}
-	order, err := m.readOrder(ctx, c, subject, true)
+	order, err := m.showOrder(ctx, l, subject, true)
 	if err != nil {
 		return nil, err
 	}
 	r := &Record{Order: order}
-	if id := subscriptionID(subject); id != "" {
-		stored, err := m.storedSubscription(ctx, c, id)
+	if id := ledger.SubscriptionID(subject); id != "" {
+		stored, err := m.loadSubscription(ctx, l, id)
 		if err != nil {
 			return nil, err
 		}
 		r.Subscription = stored.shown(order)
 	}
-	if r.Story, err = m.story(ctx, c, subject); err != nil {
+	if r.Story, err = m.story(ctx, l, subject); err != nil {
 		return nil, err
 	}
-	r.Problems, err = m.problemsOf(ctx, c, subject, r.Order.Charges)
+	r.Problems, err = m.problemsAbout(ctx, l, subject, r.Order.Charges)
 	return r, err
 }
 
-// subjectOf returns the subject of a record, or [ErrNotFound].
-func subjectOf(ctx context.Context, c sqldb.Session, kind, id string) (string, error) {
-	for _, is := range lookups {
-		if is.kind != kind || is.as != kind {
-			continue
-		}
-		var account, record, subject string
-		found, err := c.Row(ctx, is.query, []any{id}, &account, &record, &subject)
-		if err != nil || found {
-			return subject, err
-		}
-	}
-	return "", fmt.Errorf("%w: %s %s", ErrNotFound, kind, id)
-}
-
-// problemsOf returns the open problems of a subject, each from an index.
-func (m *core) problemsOf(ctx context.Context, c sqldb.Session, subject string, charges []*Charge) ([]*Problem, error) {
-	list, err := m.readProblems(ctx, c, `WHERE closed_at IS NULL AND subject = ? AND kind <> ? ORDER BY id`, subject, string(ProblemAmbiguous))
+// problemsAbout returns the open problems of a subject, each from an index.
+func (m *core) problemsAbout(ctx context.Context, l ledger.Ledger, subject string, charges []*Charge) ([]*Problem, error) {
+	rows, err := l.Problems(ctx, ledger.ProblemWhere{Subject: subject, Open: true, Not: ProblemAmbiguous})
 	if err != nil {
 		return nil, err
 	}
-	callbacks, err := m.readCallbacks(ctx, c, `subject = ?`, subject)
+	list := problemsOf(rows)
+	callbacks, err := l.Failing(ctx, failedOften, ledger.FailingWhere{Subject: subject})
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, callbacks...)
-	requests, err := readRequests(ctx, c, `subject = ?`, subject)
+	list = append(list, callbackProblems(callbacks)...)
+	requests, err := l.Requests(ctx, ledger.RequestWhere{Subject: subject})
 	if err != nil {
 		return nil, err
 	}
 	for _, of := range requests {
-		a, err := m.account(of.account)
+		a, err := m.account(of.Account)
 		if err != nil {
 			return nil, err
 		}
-		entries, err := a.outbox.List(ctx, operations.Query{States: undecided, Kind: of.kind, Key: of.key})
+		entries, err := a.outbox.List(ctx, operations.Query{States: undecided, Kind: of.Kind, Key: of.Key})
 		if err != nil {
 			return nil, err
 		}
@@ -133,25 +118,26 @@ func (m *core) problemsOf(ctx context.Context, c sqldb.Session, subject string, 
 // Problem returns an open problem by its ID. The error is [ErrNotFound] if no problem with
 // the ID is open, and [ErrAccount] if this process lacks its account.
 func (m *core) Problem(ctx context.Context, id string) (*Problem, error) {
-	c := m.db.Conn()
-	place, rest, _ := strings.Cut(id, "/")
+	l := m.outside()
+	where, rest, _ := strings.Cut(id, "/")
 	account, key, _ := strings.Cut(rest, "/")
+	number, notNumber := strconv.ParseInt(rest, 10, 64)
 	var list []*Problem
 	var err error
-	switch place {
-	case inProblems, inFacts:
-		number, notNumber := strconv.ParseInt(rest, 10, 64)
-		switch {
-		case notNumber != nil:
-		case place == inProblems:
-			list, err = m.readProblems(ctx, c, `WHERE id = ? AND closed_at IS NULL AND kind <> ?`, number, string(ProblemAmbiguous))
-		default:
-			list, err = m.readCallbacks(ctx, c, `seq = ?`, number)
-		}
-	case inEvents:
+	switch {
+	case where == inEvents:
 		return m.event(ctx, account, key)
-	case inOperations:
+	case where == inOperations:
 		return m.operation(ctx, account, key)
+	case notNumber != nil || number <= 0:
+	case where == inProblems:
+		var rows []ledger.Problem
+		rows, err = l.Problems(ctx, ledger.ProblemWhere{ID: number, Open: true, Not: ProblemAmbiguous})
+		list = problemsOf(rows)
+	case where == inFacts:
+		var failing []ledger.Failing
+		failing, err = l.Failing(ctx, failedOften, ledger.FailingWhere{Seq: number})
+		list = callbackProblems(failing)
 	}
 	if err == nil && len(list) == 0 {
 		err = notOpen(id)
@@ -173,7 +159,7 @@ func (m *core) event(ctx context.Context, account, key string) (*Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := a.letterProblem(ctx, m.db.Conn(), l)
+	p, _, err := a.letterProblem(ctx, m.outside(), l)
 	return p, err
 }
 
@@ -191,7 +177,7 @@ func (m *core) operation(ctx context.Context, account, number string) (*Problem,
 	if err != nil {
 		return nil, err
 	}
-	of, err := m.requestOf(ctx, m.db.Conn(), e)
+	of, err := m.requestOf(ctx, m.outside(), e)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +204,7 @@ func (m *core) DeadLetters(ctx context.Context, account string, q webhook.DeadLe
 	}
 	list := make([]DeadLetter, 0, len(letters))
 	for i := range letters {
-		p, _, err := a.letterProblem(ctx, m.db.Conn(), &letters[i])
+		p, _, err := a.letterProblem(ctx, m.outside(), &letters[i])
 		if err != nil {
 			return nil, err
 		}

@@ -11,10 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
@@ -22,14 +26,15 @@ import (
 
 // core is what a [Merchant] is without the type of its transactions.
 type core struct {
-	cfg      Config
-	on       Callbacks[sqldb.Tx]
-	in       func(tx any) sqldb.Tx // of a user's transaction
-	db       *sqldb.DB
-	accounts map[string]*account
-	woken    chan struct{} // has an element if a fact may be waiting for its callback
-	events   *sqlstore.Store[sqldb.Tx]
-	phase    atomic.Int32 // of Run, see Ready
+	cfg       Config
+	callbacks Callbacks[sqldb.Tx]
+	in        func(tx any) sqldb.Tx // of a user's transaction
+	db        *sqldb.DB
+	clock     clock
+	accounts  map[string]*account
+	woken     chan struct{} // has an element if a fact may be waiting for its callback
+	events    *sqlstore.Store[sqldb.Tx]
+	phase     atomic.Int32 // of Run, see Ready
 }
 
 // account is an account with what sends and receives for it.
@@ -46,7 +51,7 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 	if err := cfg.set(); err != nil {
 		return err
 	}
-	m.cfg, m.on, m.accounts, m.woken = cfg, on, make(map[string]*account), make(chan struct{}, 1)
+	m.cfg, m.callbacks, m.accounts, m.woken = cfg, on, make(map[string]*account), make(chan struct{}, 1)
 	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
 	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
@@ -57,10 +62,10 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 	if err := m.migrate(ctx); err != nil {
 		return opening(err)
 	}
+	if err := m.recognize(ctx); err != nil {
+		return opening(err)
+	}
 	for _, a := range m.accounts {
-		if err := m.recognize(ctx, a); err != nil {
-			return opening(err)
-		}
 		if err := m.receive(a, m.events); err != nil { //nolint:contextcheck // the receiver outlives the call
 			return err
 		}
@@ -96,15 +101,15 @@ func (m *core) add(cfg Account, driver database.Driver[sqldb.Tx]) (err error) {
 		return err
 	}
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.TransactionResult) error {
-		return m.charged(ctx, tx, a, r)
+		return m.storeCharge(ctx, tx, a, r)
 	})
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.RefundResult) error {
-		return m.refunded(ctx, tx, a, r)
+		return m.storeRefund(ctx, tx, a, r)
 	})
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.TransferResult) error {
-		return m.transferred(ctx, tx, a, r)
+		return m.storePayout(ctx, tx, a, r)
 	})
-	m.handleSubscriptions(a)
+	m.storeSubscriptions(a)
 	m.accounts[a.Name] = a
 	return nil
 }
@@ -204,13 +209,12 @@ func (m *core) wake() {
 func (m *core) Refresh(ctx context.Context, id string) error {
 	known := false
 	var failed error
-	for _, kind := range m.comparisons() {
-		found, err := m.db.Conn().Row(ctx, `SELECT id FROM `+kind.table+` WHERE id = ?`, []any{id}, new(string))
-		if err == nil && found {
-			err = kind.look(ctx, id, books.FromPerson)
+	for _, kind := range ledger.Kinds {
+		err := m.look(ctx, kind, id, books.FromPerson)
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue
 		}
-		known = known || found
-		failed = errors.Join(failed, err)
+		known, failed = true, errors.Join(failed, err)
 	}
 	if failed == nil && !known {
 		return fmt.Errorf("%w: charge, payout or subscription %s", ErrNotFound, id)
@@ -218,37 +222,50 @@ func (m *core) Refresh(ctx context.Context, id string) error {
 	return failed
 }
 
-// look reads the transaction of a charge and books what it shows. Without a transaction it
-// takes over what the outbox knows.
-func (m *core) look(ctx context.Context, chargeID string, source books.Source) error {
-	ch, err := m.readCharge(ctx, m.db.Conn(), chargeID)
-	if err != nil {
-		return err
+// ledger returns the tables in a transaction.
+func (m *core) ledger(tx sqldb.Tx) ledger.Ledger { return ledger.Of(m.db.In(tx)) }
+
+// outside returns the tables outside of a transaction.
+func (m *core) outside() ledger.Ledger { return ledger.Of(m.db.Conn()) }
+
+// anyAccount returns an account that has records, also one that this process lacks: what it
+// has can be read.
+func (m *core) anyAccount(name string) *account {
+	if a := m.accounts[name]; a != nil {
+		return a
 	}
-	r := books.Reading[gateway.Transaction]{Source: source, At: time.Now()}
-	if ch.Books.TransactionID != "" {
-		if r.Resource, err = ch.account.Client.Transactions.Get(ctx, ch.Books.TransactionID); err != nil {
-			return err
-		}
-	}
-	return m.book(ctx, ch, r)
+	return &account{Account: Account{Name: name, Zone: time.UTC}, m: m}
 }
 
-// book books a reading of a charge's transaction, if there is one.
-func (m *core) book(ctx context.Context, ch *charge, r books.Reading[gateway.Transaction]) error {
-	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		d, err := m.open(ctx, tx, ch.subject)
-		if err == nil {
-			err = d.load(ctx, ch.Books.ID)
-		}
-		if err == nil && r.Resource != nil {
-			err = d.readOne(ctx, r)
-		}
-		if err == nil {
-			err = d.save(ctx)
-		}
-		return err
-	})
+// present returns an error if this process lacks the account, so that nothing can be sent or
+// read for it.
+func (a *account) present() error {
+	if a.outbox == nil {
+		return fmt.Errorf("%w: this process has no account %s", ErrAccount, a.Name)
+	}
+	return nil
+}
+
+// clock is the database's clock: times that several processes compare are read from it. It is
+// at most as late as a round trip takes, and never ahead.
+type clock struct{ ahead atomic.Int64 } // of this process's clock
+
+// set notes that a statement read a time from the database.
+func (c *clock) set(now time.Time) { c.ahead.Store(int64(time.Until(now))) }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// outcome returns what became of a request, and why it was refused. The gateway's text may
+// repeat what was sent, also what is personal.
+func outcome(err error, op any) (books.Operation, string) {
+	if err == nil {
+		return books.Applied, ""
+	}
+	var sent masking.Sent
+	if body, marshalErr := json.Marshal(op); marshalErr == nil {
+		sent.LearnAll(body, "")
+	}
+	return books.Refused, sent.Text(err.Error(), masking.Text)
 }
 
 // One returns an error unless a statement changed exactly one row, for callbacks:

@@ -5,54 +5,59 @@ import (
 	"errors"
 
 	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
 // Order returns the money of an order with its charges, refunds and payouts. All is zero if it has
 // none.
 func (m *core) Order(ctx context.Context, id string) (*Order, error) {
-	return m.readOrder(ctx, m.db.Conn(), orderSubject(id), true)
+	return m.showOrder(ctx, m.outside(), ledger.OrderSubject(id), true)
 }
 
-// readOrder reads an order, with its charges, refunds and payouts if they are wanted.
-func (m *core) readOrder(ctx context.Context, c sqldb.Session, subject string, records bool) (*Order, error) {
-	stored, _, err := readOrder(ctx, c, subject, "")
-	o := &Order{ID: orderID(subject)}
+// showOrder returns what has money, with its charges, refunds and payouts if they are wanted.
+func (m *core) showOrder(ctx context.Context, l ledger.Ledger, subject string, records bool) (*Order, error) {
+	stored, err := l.Order(ctx, subject)
+	o := &Order{ID: ledger.OrderID(subject)}
 	if err != nil || stored == nil {
 		return o, err
 	}
 	o.Currency, o.Paid, o.Fee, o.Refunded, o.Disputed = stored.Currency, stored.Paid, stored.Fee, stored.Refunded, stored.Disputed
-	o.PaidOut = stored.PaidOut
-	o.Adjusted = stored.Adjusted
-	o.Settled, o.Closed, o.settledBy = stored.SettledBy != "", stored.Closed, stored.SettledBy
+	o.PaidOut, o.Adjusted = stored.PaidOut, stored.Adjusted
+	o.Settled, o.Closed, o.settledBy, o.current = stored.SettledBy != "", stored.Closed, stored.SettledBy, stored.Current
 	if !records {
 		return o, nil
 	}
-	if _, err := c.Row(ctx, `SELECT current FROM {s}gateway_orders WHERE subject = ?`, []any{subject}, &o.current); err != nil {
-		return nil, err
-	}
-	charges, err := m.readCharges(ctx, c, `WHERE subject = ? ORDER BY attempt`, subject)
+	charges, err := m.loadCharges(ctx, l, ledger.Where{Subject: subject})
 	if err != nil {
 		return nil, err
 	}
 	byID := make(map[string]*charge, len(charges))
 	for _, ch := range charges {
-		byID[ch.Books.ID] = ch
+		byID[ch.ID] = ch
 		o.Charges = append(o.Charges, ch.shown())
 	}
-	refunds, err := readRefunds(ctx, c, `WHERE c.subject = ?`, subject)
+	refunds, err := l.Refunds(ctx, ledger.RefundWhere{Subject: subject})
 	if err != nil {
 		return nil, err
 	}
 	for i := range refunds {
-		if ch := byID[refunds[i].charge]; ch != nil { // else it is newer than the charges
-			o.Refunds = append(o.Refunds, ch.refund(&refunds[i].Refund))
+		r, err := refundOf(&refunds[i])
+		if err != nil {
+			return nil, err
+		}
+		if ch := byID[r.stored.Charge]; ch != nil { // else it is newer than the charges
+			o.Refunds = append(o.Refunds, ch.refund(&r.Refund))
 		}
 	}
-	payouts, err := m.readPayouts(ctx, c, `WHERE subject = ? ORDER BY created_at, id`, subject)
+	payouts, err := l.Rows(ctx, ledger.Payouts, ledger.Where{Subject: subject})
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range payouts {
+	for i := range payouts {
+		p, err := m.payoutOf(&payouts[i])
+		if err != nil {
+			return nil, err
+		}
 		o.Payouts = append(o.Payouts, p.shown())
 	}
 	return o, nil
@@ -71,27 +76,16 @@ func (m *core) closeOrderTx(ctx context.Context, tx sqldb.Tx, order string) erro
 	if order == "" {
 		return invalid("orders.close", "order", "is required")
 	}
-	d, err := m.open(ctx, tx, orderSubject(order))
-	if err != nil {
-		return err
-	}
-	d.order.Closed = true
-	charges, err := m.readCharges(ctx, d.c, `WHERE subject = ? AND state = ?`, d.order.ID, string(New))
-	if err != nil {
-		return err
-	}
-	for _, ch := range charges {
-		if err := d.load(ctx, ch.Books.ID); err != nil {
-			return err
-		}
-		if d.charge.Books.State == New {
-			if err := d.withdraw(ctx); err != nil && !errors.Is(err, ErrUnknown) { // it is being sent
+	return m.on(ctx, tx, place{subject: ledger.OrderSubject(order), charges: true}, func(b *bench) error {
+		b.order.Closed = true
+		for _, ch := range b.charges {
+			if ch.Books.State != New {
+				continue
+			}
+			if err := b.withdraw(ctx, ch); err != nil && !errors.Is(err, ErrUnknown) { // it is being sent
 				return err
 			}
 		}
-		if err := d.save(ctx); err != nil {
-			return err
-		}
-	}
-	return d.saveWith(ctx)
+		return nil
+	})
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -35,8 +35,6 @@ const payoutSuffix = "-payout"
 // maxPayoutRef is how long the reference of a transfer may be.
 const maxPayoutRef = 100
 
-const kindPayout = "transfers.create"
-
 func payoutReference(a *account, id string) string { return a.Prefix + id + payoutSuffix }
 
 // validate reports each invalid parameter as a [gateway.ValidationError], and sets the
@@ -56,23 +54,29 @@ func (p *PayoutParams) validate(a *account) error {
 	return operations.CreateTransfer(p.TransferParams).Validate()
 }
 
-// subject returns the key of the order, or of the payout if it belongs to none.
+// subject returns the subject of the order, or of the payout if it belongs to none.
 func (p *PayoutParams) subject() string {
 	if p.Order != "" {
-		return orderSubject(p.Order)
+		return ledger.OrderSubject(p.Order)
 	}
-	return "payout/" + p.ID
+	return ledger.PayoutSubject(p.ID)
 }
 
 // payout is a payout with its place.
 type payout struct {
+	base
 	books.Payout
-
-	account *account
-	subject string
-	ref     string
-	created time.Time
 }
+
+func (p *payout) row() (ledger.Row, error) {
+	row := p.Row
+	row.Resource, row.State = strings.ToLower(p.TransferID), p.Payout.State
+	var err error
+	row.Record, err = encoded(&p.Payout)
+	return row, err
+}
+
+func (p *payout) taken() error { return fmt.Errorf("%w: payout %s", ErrReused, p.Payout.ID) }
 
 // PayoutTx stores a payout in your transaction. [Merchant.Run] sends it after the commit,
 // at most once, and calls [Callbacks.Payout] when it has ended.
@@ -85,7 +89,7 @@ func (m *Merchant[TX]) PayoutTx(ctx context.Context, tx TX, p PayoutParams) (*Pa
 	return m.payoutTx(ctx, m.in(tx), p)
 }
 
-func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (*Payout, error) {
+func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown *Payout, err error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -93,108 +97,70 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (*Payo
 	if err := p.validate(a); err != nil {
 		return nil, err
 	}
-	if existing, err := m.existingPayout(ctx, tx, a, &p); existing != nil || err != nil {
-		return existing, err
+	switch stored, err := m.loadPayout(ctx, m.ledger(tx), p.ID); {
+	case err == nil:
+		return m.existingPayout(ctx, tx, a, &p, stored)
+	case !errors.Is(err, ErrNotFound):
+		return nil, err
 	}
-	d, err := m.open(ctx, tx, p.subject())
+	err = m.on(ctx, tx, place{subject: p.subject(), payout: p.ID}, func(b *bench) (err error) {
+		if b.payout != nil { // another transaction has stored it before this one got the lock
+			shown, err = m.existingPayout(ctx, tx, a, &p, b.payout)
+			return err
+		}
+		b.payout = &payout{
+			Payout: books.Payout{ID: p.ID, Operation: books.Waiting, State: New, Requested: p.Amount},
+			base: base{account: a, Row: ledger.Row{
+				Kind: ledger.Payouts, ID: p.ID, Account: a.Name, Subject: b.order.ID, Ref: p.ExternalRef, Created: b.now,
+			}},
+		}
+		shown = b.payout.shown()
+		return b.requests.insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID)
+	})
 	if err != nil {
 		return nil, err
 	}
-	// Another transaction may have stored it before this one got the lock.
-	if existing, err := m.existingPayout(ctx, tx, a, &p); existing != nil || err != nil {
-		return existing, err
-	}
-	stored := &payout{
-		Payout:  books.Payout{ID: p.ID, Operation: books.Waiting, State: New, Requested: p.Amount},
-		account: a, subject: d.order.ID, ref: p.ExternalRef, created: d.now,
-	}
-	record, err := encoded(&stored.Payout)
-	if err != nil {
-		return nil, err
-	}
-	n, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_payouts (id, account, subject, ref, state, check_at, created_at, record)
-		VALUES (?, ?, ?, ?, ?, {now} + ?, {now}, ?) ON CONFLICT DO NOTHING`,
-		stored.ID, a.Name, stored.subject, stored.ref, string(New), soonest.Milliseconds(), record)
-	if err == nil && n == 0 { // at the same time, and for another order
-		err = fmt.Errorf("%w: payout %s", ErrReused, p.ID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if _, err := a.outbox.InsertTx(ctx, tx, operations.CreateTransfer(p.TransferParams)); err != nil {
-		return nil, reusedPayout(err, p.ID)
-	}
-	return stored.shown(), nil
+	return shown, nil
 }
 
-func reusedPayout(err error, id string) error {
-	if errors.Is(err, operations.ErrKeyReused) {
-		return fmt.Errorf("%w: payout %s", ErrReused, id)
-	}
-	return err
-}
-
-// existingPayout returns the payout with the ID, or nil. The Pix key is only in the
+// existingPayout returns a payout that is asked for again. The Pix key is only in the
 // outbox, which compares it.
-func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *PayoutParams) (*Payout, error) {
-	stored, err := m.readPayout(ctx, m.db.In(tx), p.ID)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if stored.account != a || stored.subject != p.subject() || stored.Requested != p.Amount {
+func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *PayoutParams, stored *payout) (*Payout, error) {
+	if stored.account != a || stored.Subject != p.subject() || stored.Requested != p.Amount {
 		return nil, fmt.Errorf("%w: payout %s", ErrReused, p.ID)
 	}
-	switch _, err := a.outbox.FindTx(ctx, tx, kindPayout, stored.ref); {
+	switch _, err := a.outbox.FindTx(ctx, tx, kindPayout, stored.Ref); {
 	case errors.Is(err, operations.ErrNotFound): // purged; inserted again it would be sent again
 		return stored.shown(), nil
 	case err != nil:
 		return nil, err
 	}
-	if _, err := a.outbox.InsertTx(ctx, tx, operations.CreateTransfer(p.TransferParams)); err != nil {
-		return nil, reusedPayout(err, p.ID)
+	if err := (requests{m, tx}).insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID); err != nil {
+		return nil, err
 	}
 	return stored.shown(), nil
 }
 
-// readPayouts returns the payouts that a condition selects.
-func (m *core) readPayouts(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*payout, err error) {
-	err = c.Each(ctx, `SELECT account, subject, ref, created_at, record FROM {s}gateway_payouts `+where, args, func(row database.Scanner) error {
-		var name, record string
-		var created int64
-		p := new(payout)
-		if err := row.Scan(&name, &p.subject, &p.ref, &created, &record); err != nil {
-			return err
-		}
-		p.created = time.UnixMilli(created)
-		if p.account = m.accounts[name]; p.account == nil {
-			return fmt.Errorf("%w: this process has no account %s", ErrAccount, name)
-		}
-		list = append(list, p)
-		return decode(record, &p.Payout)
-	})
-	return list, err
-}
-
-// readPayout returns a payout, or [ErrNotFound].
-func (m *core) readPayout(ctx context.Context, c sqldb.Session, id string) (*payout, error) {
-	list, err := m.readPayouts(ctx, c, `WHERE id = ?`, id)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("%w: payout %s", ErrNotFound, id)
-	}
+// loadPayout returns a payout, or [ErrNotFound].
+func (m *core) loadPayout(ctx context.Context, l ledger.Ledger, id string) (*payout, error) {
+	row, err := l.Row(ctx, ledger.Payouts, id)
 	if err != nil {
 		return nil, err
 	}
-	return list[0], nil
+	return m.payoutOf(row)
+}
+
+func (m *core) payoutOf(row *ledger.Row) (*payout, error) {
+	p := &payout{base: base{Row: *row, account: m.anyAccount(row.Account)}}
+	return p, decode(row.Record, &p.Payout)
 }
 
 // shown returns the payout as the merchant gets it.
 func (p *payout) shown() *Payout {
+	is := &p.Payout
 	return &Payout{
-		ID: p.ID, Account: p.account.Name, Order: orderID(p.subject), Ref: p.ref, TransferID: p.TransferID, State: p.State, Reason: p.Reason,
-		Requested: p.Requested, Amount: p.Amount, Fee: p.Fee, CreatedAt: p.created, PaidAt: p.PaidAt,
+		ID: is.ID, Account: p.Account, Order: ledger.OrderID(p.Subject), Ref: p.Ref, TransferID: is.TransferID, State: is.State, Reason: is.Reason,
+		Requested: is.Requested, Amount: is.Amount, Fee: is.Fee, CreatedAt: p.Created, PaidAt: is.PaidAt,
 	}
 }
 
@@ -222,190 +188,150 @@ func (m *core) Payout(ctx context.Context, p PayoutParams) (*Payout, error) {
 
 // PayoutByID returns a payout. The error is [ErrNotFound] if there is none with the ID.
 func (m *core) PayoutByID(ctx context.Context, id string) (*Payout, error) {
-	p, err := m.readPayout(ctx, m.db.Conn(), id)
+	p, err := m.loadPayout(ctx, m.outside(), id)
 	if err != nil {
 		return nil, err
 	}
 	return p.shown(), nil
 }
 
-func (m *core) sendPayout(ctx context.Context, p *Payout) (*Payout, error) {
-	if err := m.send(ctx, m.accounts[p.Account], kindPayout, p.Ref); err != nil {
+func (m *core) sendPayout(ctx context.Context, p *Payout) (sent *Payout, err error) {
+	if err := m.send(ctx, m.anyAccount(p.Account), kindPayout, p.Ref); err != nil {
 		return nil, err
 	}
-	stored, err := m.readPayout(ctx, m.db.Conn(), p.ID)
+	stored, err := m.loadPayout(ctx, m.outside(), p.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.bookPayout(ctx, stored, books.Reading[gateway.Transfer]{}); err != nil {
-		return nil, err
-	}
-	return m.PayoutByID(ctx, p.ID)
+	err = m.once(ctx, at(&stored.Row), func(b *bench) error {
+		if b.payout == nil {
+			return fmt.Errorf("%w: payout %s", ErrNotFound, p.ID)
+		}
+		b.payout.touched, sent = true, b.payout.shown()
+		return nil
+	})
+	return sent, err
 }
 
-// payoutDesk is a desk with a payout.
-type payoutDesk struct {
-	*desk
-
-	payout *payout
-}
-
-// openPayout locks the order of a payout, and takes over what the outbox knows of its
-// request.
-func (m *core) openPayout(ctx context.Context, tx sqldb.Tx, p *payout) (*payoutDesk, error) {
-	d, err := m.open(ctx, tx, p.subject)
-	if err != nil {
-		return nil, err
-	}
-	if p, err = m.readPayout(ctx, d.c, p.ID); err != nil {
-		return nil, err
-	}
-	d.account = p.account
-	o := &payoutDesk{desk: d, payout: p}
-	if op, err := d.progress(ctx, kindPayout, p.ref, p.Operation); err != nil {
-		return nil, err
-	} else if op != "" {
-		return o, o.outcome(ctx, op, "")
-	}
-	return o, nil
-}
-
-// outcome applies what became of the request.
-func (d *payoutDesk) outcome(ctx context.Context, op books.Operation, reason string) error {
-	return d.change(ctx, func(o books.Order, p books.Payout) (books.Order, books.Payout, books.Result) {
-		return books.ApplyPayoutOperation(o, p, op, reason, d.now)
+// payoutIs stores what became of the request for the bench's payout.
+func (b *bench) payoutIs(op books.Operation, reason string) {
+	b.changePayout(func(o books.Order, p books.Payout) (books.Order, books.Payout, books.Result) {
+		return books.ApplyPayoutOperation(o, p, op, reason, b.now)
 	})
 }
 
-// read books a reading of the transfer, unless it has the reference and another amount: see
-// [desk.read].
-func (d *payoutDesk) read(ctx context.Context, r books.Reading[gateway.Transfer]) error {
-	if p := d.payout; p.TransferID == "" && r.Source != books.FromResponse && r.Resource.Amount != p.Requested {
-		return d.unmatched(ctx, p.ID, "transfer "+r.Resource.ID)
+func (b *bench) changePayout(apply func(books.Order, books.Payout) (books.Order, books.Payout, books.Result)) {
+	var result books.Result
+	b.order.Order, b.payout.Payout, result = apply(b.order.Order, b.payout.Payout)
+	b.payout.touched = true
+	b.report(b.payout.account, result)
+}
+
+// bookPayout books a reading of the transfer, unless it has the reference and another amount:
+// see [bench.book].
+func (b *bench) bookPayout(r books.Reading[gateway.Transfer]) error {
+	p := b.payout
+	if p == nil {
+		return fmt.Errorf("%w: payout of transfer %s", ErrNotFound, r.Resource.ID)
 	}
-	return d.change(ctx, func(o books.Order, p books.Payout) (books.Order, books.Payout, books.Result) {
+	p.touched = true
+	if p.TransferID == "" && r.Source != books.FromResponse && r.Resource.Amount != p.Requested {
+		b.unmatched(p.account, p.Payout.ID, "transfer "+r.Resource.ID)
+		return nil
+	}
+	b.changePayout(func(o books.Order, p books.Payout) (books.Order, books.Payout, books.Result) {
 		return books.ApplyTransfer(o, p, r)
 	})
+	return nil
 }
 
-func (d *payoutDesk) change(ctx context.Context, apply func(books.Order, books.Payout) (books.Order, books.Payout, books.Result)) error {
-	o, p, result := apply(d.order, d.payout.Payout)
-	d.order, d.payout.Payout = o, p
-	return d.report(ctx, result)
-}
-
-// save stores the order and the payout.
-func (d *payoutDesk) save(ctx context.Context) error {
-	p := d.payout
-	record, err := encoded(&p.Payout)
-	if err != nil {
-		return err
-	}
-	return d.saveWith(ctx, database.Statement{
-		SQL:  `UPDATE {s}gateway_payouts SET transfer_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, record = ? WHERE id = ?`,
-		Args: []any{strings.ToLower(p.TransferID), string(p.State), d.nextCheck(), record, p.ID},
-	})
-}
-
-// nextCheck returns in how many milliseconds the payout is compared with the gateway, or
-// nil if it is not. A payout that was paid may still be returned.
-func (d *payoutDesk) nextCheck() *int64 {
-	p, age := d.payout, d.now.Sub(d.payout.created)
+// next returns when the payout is compared again. A payout that was paid may still be
+// returned.
+func (p *payout) next(now time.Time, cfg *Config) *time.Duration {
+	age := now.Sub(p.Created)
 	wait := min(max(age/4, soonest), latest)
-	switch p.State {
+	switch p.Payout.State {
 	case Withdrawn, Rejected, Failed, Canceled:
 		return nil
 	case Paid:
-		if age > d.m.cfg.CompareFor {
+		if age > cfg.CompareFor {
 			return nil
 		}
-		wait = d.m.cfg.CompareEvery
+		wait = cfg.CompareEvery
 	default: // it has not ended
 	}
-	ms := wait.Milliseconds()
-	return &ms
+	return &wait
 }
 
-// bookPayout books a reading of a payout's transfer, if there is one.
-func (m *core) bookPayout(ctx context.Context, p *payout, r books.Reading[gateway.Transfer]) error {
-	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		d, err := m.openPayout(ctx, tx, p)
-		if err == nil && r.Resource != nil {
-			err = d.read(ctx, r)
-		}
-		if err == nil {
-			err = d.save(ctx)
-		}
-		return err
-	})
-}
-
-// lookPayout reads the transfer of a payout and books what it shows. Without a transfer it
-// takes over what the outbox knows.
-func (m *core) lookPayout(ctx context.Context, id string, source books.Source) error {
-	p, err := m.readPayout(ctx, m.db.Conn(), id)
+// read reads the payout's transfer, and returns what books it. Without a transfer there is
+// only what the outbox knows.
+func (p *payout) read(ctx context.Context, source books.Source) (func(*bench) error, error) {
+	if p.TransferID == "" {
+		return func(b *bench) error {
+			if b.payout != nil {
+				b.payout.touched = true
+			}
+			return nil
+		}, nil
+	}
+	r, err := p.account.readTransfer(ctx, p.TransferID, source)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := books.Reading[gateway.Transfer]{Source: source, At: time.Now()}
-	if p.TransferID != "" {
-		if r.Resource, err = p.account.Client.Transfers.Get(ctx, p.TransferID); err != nil {
-			return err
-		}
-	}
-	return m.bookPayout(ctx, p, r)
+	return func(b *bench) error { return b.bookPayout(r) }, nil
 }
 
-// transferred stores the outcome of the request for a payout.
-func (m *core) transferred(ctx context.Context, tx sqldb.Tx, a *account, r operations.TransferResult) error {
-	list, err := m.readPayouts(ctx, m.db.In(tx), `WHERE account = ? AND ref = ?`, a.Name, r.Operation.ExternalRef)
-	if err == nil && len(list) == 0 {
+// readTransfer reads a transfer.
+func (a *account) readTransfer(ctx context.Context, id string, source books.Source) (r books.Reading[gateway.Transfer], err error) {
+	if err := a.present(); err != nil {
+		return r, err
+	}
+	r.Source, r.At = source, a.m.clock.now()
+	r.Resource, err = a.Client.Transfers.Get(ctx, id)
+	return r, err
+}
+
+// storePayout stores the outcome of the request for a payout.
+func (m *core) storePayout(ctx context.Context, tx sqldb.Tx, a *account, r operations.TransferResult) error {
+	rows, err := m.ledger(tx).Rows(ctx, ledger.Payouts, ledger.Where{Account: a.Name, Ref: r.Operation.ExternalRef})
+	if err == nil && len(rows) == 0 {
 		err = fmt.Errorf("%w: payout with the reference %s", ErrNotFound, r.Operation.ExternalRef)
 	}
 	if err != nil {
 		return err
 	}
-	d, err := m.openPayout(ctx, tx, list[0])
-	if err != nil {
-		return err
-	}
-	op, reason := books.Applied, ""
-	if r.Err != nil {
-		op, reason = books.Refused, r.Err.Error()
-	}
-	if err := d.outcome(ctx, op, reason); err != nil {
-		return err
-	}
-	if r.Value != nil {
-		// When the transfer was read is not known; it was not before the operation was stored.
-		if err := d.read(ctx, books.Reading[gateway.Transfer]{Resource: r.Value, Source: books.FromResponse, At: r.Entry.CreatedAt}); err != nil {
-			return err
+	p := at(&rows[0])
+	p.ends = rows[0].Ref
+	return m.on(ctx, tx, p, func(b *bench) error {
+		op, reason := outcome(r.Err, r.Operation)
+		b.payoutIs(op, reason)
+		if r.Value == nil {
+			return nil
 		}
-	}
-	return d.save(ctx)
+		// When the transfer was read is not known; it was not before the operation was stored.
+		return b.bookPayout(books.Reading[gateway.Transfer]{Resource: r.Value, Source: books.FromResponse, At: r.Entry.CreatedAt})
+	})
 }
 
 // onTransfer reads the transfer of an event and books what it shows. Signed events have no
 // reference, so it is the transfer that tells whose it is: one that is not in the books may
 // belong to another system of the account, or to a payout whose response is not stored yet.
 func (m *core) onTransfer(ctx context.Context, a *account, id string, announced gateway.TransferStatus, attempt int) error {
-	r := books.Reading[gateway.Transfer]{Source: books.FromWebhook, At: time.Now()}
-	var err error
-	if r.Resource, err = a.Client.Transfers.Get(ctx, id); err != nil {
+	r, err := a.readTransfer(ctx, id, books.FromWebhook)
+	if err != nil {
 		return err
 	}
 	ref := r.Resource.ExternalRef
-	list, err := m.readPayouts(ctx, m.db.Conn(), `WHERE account = ? AND (transfer_id = ? OR ref = ?) ORDER BY CASE WHEN transfer_id = ? THEN 0 ELSE 1 END`,
-		a.Name, strings.ToLower(id), ref, strings.ToLower(id))
+	row, err := m.outside().Match(ctx, ledger.Payouts, a.Name, id, ref)
 	switch {
 	case err != nil:
 		return err
-	case len(list) == 0 && strings.HasPrefix(ref, a.Prefix) && strings.HasSuffix(ref, payoutSuffix):
+	case row == nil && strings.HasPrefix(ref, a.Prefix) && strings.HasSuffix(ref, payoutSuffix):
 		return fmt.Errorf("there is no payout with the reference %s, although it has the account's prefix %q", ref, a.Prefix)
-	case len(list) == 0:
+	case row == nil:
 		return nil
 	}
-	if err := m.bookPayout(ctx, list[0], r); err != nil {
+	if err := m.once(ctx, at(row), func(b *bench) error { return b.bookPayout(r) }); err != nil {
 		return err
 	}
 	if attempt <= readAgain && books.TransferBehind(r.Resource.Status, announced) {
@@ -415,13 +341,13 @@ func (m *core) onTransfer(ctx context.Context, a *account, id string, announced 
 }
 
 // callPayout calls the callback with the payout as it is now.
-func (m *core) callPayout(ctx context.Context, tx sqldb.Tx, f *delivery) error {
-	if m.on.Payout == nil {
+func (m *core) callPayout(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
+	if m.callbacks.Payout == nil {
 		return nil
 	}
-	p, err := m.readPayout(ctx, m.db.In(tx), f.record)
+	p, err := m.loadPayout(ctx, m.ledger(tx), f.Record)
 	if err != nil {
 		return err
 	}
-	return m.on.Payout(ctx, tx, p.shown())
+	return m.callbacks.Payout(ctx, tx, p.shown())
 }

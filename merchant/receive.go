@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
@@ -51,24 +51,28 @@ const readAgain = 6
 // onTransaction reads the transaction of an event and books what it shows: an event does
 // not say what was paid, refunded or deducted. To handle an event twice changes nothing.
 func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
-	ch, err := m.match(ctx, a, e.ResourceID, e.Data.CorrelationID)
+	row, err := m.match(ctx, a, e.ResourceID, e.Data.CorrelationID)
 	if err != nil {
 		return err
 	}
-	if ch == nil {
+	if row == nil {
 		if a.Links {
 			return m.onSale(ctx, a, e)
 		}
 		return nil
 	}
+	ch, err := m.chargeOf(row)
+	if err != nil {
+		return err
+	}
 	if ch.Books.Status == e.State() && ch.Books.State == Pending {
 		return nil // nothing is new: nearly every create has such an event
 	}
-	r := books.Reading[gateway.Transaction]{Source: books.FromWebhook, At: time.Now()}
-	if r.Resource, err = a.Client.Transactions.Get(ctx, e.ResourceID); err != nil {
+	r, err := a.readTransaction(ctx, e.ResourceID, books.FromWebhook)
+	if err != nil {
 		return err
 	}
-	if err := m.book(ctx, ch, r); err != nil {
+	if err := m.once(ctx, at(row), func(b *bench) error { return b.bookOne(row.ID, r) }); err != nil {
 		return err
 	}
 	if e.Attempt <= readAgain && books.Behind(r.Resource.Status, e.State()) {
@@ -79,14 +83,11 @@ func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.Transac
 
 // match returns the charge of a transaction, or nil if the transaction belongs to another
 // system of the account.
-func (m *core) match(ctx context.Context, a *account, id, ref string) (*charge, error) {
-	list, err := m.readCharges(ctx, m.db.Conn(), `WHERE account = ? AND (transaction_id = ? OR ref = ?) ORDER BY CASE WHEN transaction_id = ? THEN 0 ELSE 1 END`,
-		a.Name, strings.ToLower(id), ref, strings.ToLower(id))
+func (m *core) match(ctx context.Context, a *account, id, ref string) (*ledger.Row, error) {
+	row, err := m.outside().Match(ctx, ledger.Charges, a.Name, id, ref)
 	switch {
-	case err != nil:
-		return nil, err
-	case len(list) > 0:
-		return list[0], nil
+	case err != nil || row != nil:
+		return row, err
 	case strings.HasPrefix(ref, a.Prefix):
 		return nil, fmt.Errorf("there is no charge %s, although its reference begins with the account's prefix %q", ref, a.Prefix)
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -41,30 +41,34 @@ func (m *Merchant[TX]) RefundTx(ctx context.Context, tx TX, p RefundParams) (*Re
 	return m.refundTx(ctx, m.in(tx), p)
 }
 
-func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (*Refund, error) {
+func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (r *Refund, err error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	c := m.db.In(tx)
-	if r, err := p.existing(ctx, c, m); r != nil || err != nil {
+	l := m.ledger(tx)
+	if r, err := m.existingRefund(ctx, l, &p); r != nil || err != nil {
 		return r, err
 	}
-	ch, err := m.refundable(ctx, c, &p)
+	ch, err := m.refundable(ctx, l, &p)
 	if err != nil {
 		return nil, err
 	}
-	d, err := m.open(ctx, tx, ch.subject)
+	err = m.on(ctx, tx, at(&ch.Row), func(b *bench) error {
+		// Another transaction may have stored it before this one got the lock.
+		if r, err = m.existingRefund(ctx, l, &p); r != nil || err != nil {
+			return err
+		}
+		ch, err := b.charge(ch.ID)
+		if err != nil {
+			return err
+		}
+		r, err = b.refund(ctx, ch, &p)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	// Another transaction may have stored it before this one got the lock.
-	if r, err := p.existing(ctx, c, m); r != nil || err != nil {
-		return r, err
-	}
-	if err := d.load(ctx, ch.Books.ID); err != nil {
-		return nil, err
-	}
-	return d.refund(ctx, &p)
+	return r, nil
 }
 
 func (p *RefundParams) validate() error {
@@ -78,29 +82,25 @@ func (p *RefundParams) operation(transaction string) operations.Refund {
 	return operations.Refund{Key: p.ID, TransactionID: transaction, Amount: p.Amount, UpTo: p.UpTo, Full: p.Full, Reason: p.Reason}
 }
 
-// existing returns the refund with the ID, or nil.
-func (p *RefundParams) existing(ctx context.Context, c sqldb.Session, m *core) (*Refund, error) {
-	list, err := readRefunds(ctx, c, `WHERE r.id = ?`, p.ID)
-	if err != nil || len(list) == 0 {
+// existingRefund returns the refund with the ID, or nil.
+func (m *core) existingRefund(ctx context.Context, l ledger.Ledger, p *RefundParams) (*Refund, error) {
+	r, ch, err := m.loadRefund(ctx, l, p.ID)
+	if r == nil || err != nil {
 		return nil, err
 	}
-	r := &list[0]
-	ch, err := m.readCharge(ctx, c, r.charge)
-	if err != nil {
-		return nil, err
-	}
-	if r.Amount != p.Amount || r.UpTo != p.UpTo || r.Full != p.Full || p.Charge != "" && p.Charge != r.charge || p.Order != "" && orderSubject(p.Order) != ch.subject {
+	if r.Amount != p.Amount || r.UpTo != p.UpTo || r.Full != p.Full || p.Charge != "" && p.Charge != ch.ID ||
+		p.Order != "" && ledger.OrderSubject(p.Order) != ch.Subject {
 		return nil, fmt.Errorf("%w: refund %s", ErrReused, p.ID)
 	}
 	return ch.refund(&r.Refund), nil
 }
 
 // refundable returns the charge that a refund is about.
-func (m *core) refundable(ctx context.Context, c sqldb.Session, p *RefundParams) (*charge, error) {
+func (m *core) refundable(ctx context.Context, l ledger.Ledger, p *RefundParams) (*charge, error) {
 	if p.Charge != "" {
-		return m.readCharge(ctx, c, p.Charge)
+		return m.loadCharge(ctx, l, p.Charge)
 	}
-	list, err := m.readCharges(ctx, c, `WHERE subject = ? ORDER BY attempt`, orderSubject(p.Order))
+	list, err := m.loadCharges(ctx, l, ledger.Where{Subject: ledger.OrderSubject(p.Order)})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (m *core) refundable(ctx context.Context, c sqldb.Session, p *RefundParams)
 		switch {
 		case ch.Books.Left() <= 0:
 		case found != nil:
-			return nil, fmt.Errorf("%w: several charges of order %s have money left: name one in Charge, such as %s or %s", ErrState, p.Order, found.Books.ID, ch.Books.ID)
+			return nil, fmt.Errorf("%w: several charges of order %s have money left: name one in Charge, such as %s or %s", ErrState, p.Order, found.ID, ch.ID)
 		default:
 			found = ch
 		}
@@ -128,52 +128,32 @@ func (m *core) refundable(ctx context.Context, c sqldb.Session, p *RefundParams)
 	return nil, fmt.Errorf("%w: order %s", ErrNotFound, p.Order)
 }
 
-// refund stores a refund of the desk's charge and its operation.
-func (d *desk) refund(ctx context.Context, p *RefundParams) (*Refund, error) {
-	ch := d.charge
-	b := books.Books{Order: d.order, Charge: ch.Books, Refunds: d.refunds}
+// refund adds a refund of a charge and its request.
+func (b *bench) refund(ctx context.Context, ch *charge, p *RefundParams) (*Refund, error) {
+	is := ch.books(&b.order.Order)
 	wanted := p.Amount
 	switch {
 	case ch.Books.Paid == 0:
-		return nil, fmt.Errorf("%w: charge %s is %s", ErrState, ch.Books.ID, ch.Books.State)
+		return nil, fmt.Errorf("%w: charge %s is %s", ErrState, ch.ID, ch.Books.State)
 	case p.Full:
-		wanted = max(1, b.Refundable())
+		wanted = max(1, is.Refundable())
 	case p.UpTo > 0:
-		wanted = p.UpTo - (ch.Books.Paid - ch.Books.Disputed - b.Refundable())
+		wanted = p.UpTo - (ch.Books.Paid - ch.Books.Disputed - is.Refundable())
 	}
-	if left := b.Refundable(); wanted > left {
-		return nil, fmt.Errorf("%w: charge %s has %d cents left that no refund under way may take", ErrLeft, ch.Books.ID, left)
+	if left := is.Refundable(); wanted > left {
+		return nil, fmt.Errorf("%w: charge %s has %d cents left that no refund under way may take", ErrLeft, ch.ID, left)
 	}
 	op := p.operation(ch.Books.TransactionID)
 	if p.Amount > 0 {
-		planned := b.Planned()
+		planned := is.Planned()
 		op.RefundedAtMost = &planned
 	}
-	if _, err := ch.account.outbox.InsertTx(ctx, d.tx, op); err != nil {
-		if errors.Is(err, operations.ErrKeyReused) {
-			return nil, fmt.Errorf("%w: refund %s", ErrReused, p.ID)
-		}
+	if err := b.requests.insert(ctx, ch.account, op, "refund "+p.ID); err != nil {
 		return nil, err
 	}
-	r := books.Refund{ID: p.ID, Operation: books.Waiting, State: New, Amount: p.Amount, UpTo: p.UpTo, Full: p.Full}
-	record, err := encoded(&r)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.c.Must(ctx, `INSERT INTO {s}gateway_refunds (id, charge, state, created_at, record) VALUES (?, ?, ?, {now}, ?)`,
-		r.ID, ch.Books.ID, string(r.State), record); err != nil {
-		if dbms.IsTaken(err) { // at the same time, for an order of another account
-			return nil, fmt.Errorf("%w: refund %s: %w", ErrReused, p.ID, err)
-		}
-		return nil, err
-	}
-	d.refunds, d.loaded = append(d.refunds, r), append(d.loaded, r)
-	return ch.refund(&r), d.save(ctx)
-}
-
-// refund returns a refund of the charge as the merchant gets it.
-func (ch *charge) refund(r *books.Refund) *Refund {
-	return &Refund{ID: r.ID, Account: ch.account.Name, Charge: ch.Books.ID, State: r.State, Amount: r.Moved, Reason: r.Reason}
+	r := &refund{Refund: books.Refund{ID: p.ID, Operation: books.Waiting, State: New, Amount: p.Amount, UpTo: p.UpTo, Full: p.Full}}
+	ch.refunds, ch.touched = append(ch.refunds, r), true
+	return ch.refund(&r.Refund), nil
 }
 
 // Refund is [Merchant.RefundTx] in a transaction of its own. It sends the refund at once
@@ -199,58 +179,48 @@ func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
 }
 
 func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
-	if err := m.send(ctx, m.accounts[r.Account], kindRefund, r.ID); err != nil {
+	if err := m.send(ctx, m.anyAccount(r.Account), kindRefund, r.ID); err != nil {
 		return nil, err
 	}
-	if err := m.look(ctx, r.Charge, books.FromResponse); err != nil {
+	if err := m.look(ctx, ledger.Charges, r.Charge, books.FromResponse); err != nil {
 		return nil, err
 	}
-	c := m.db.Conn()
-	ch, err := m.readCharge(ctx, c, r.Charge)
-	if err != nil {
-		return nil, err
-	}
-	list, err := readRefunds(ctx, c, `WHERE r.id = ?`, r.ID)
-	if err != nil || len(list) == 0 {
+	now, ch, err := m.loadRefund(ctx, m.outside(), r.ID)
+	if err != nil || now == nil {
 		return nil, errors.Join(err, ctx.Err())
 	}
-	return ch.refund(&list[0].Refund), nil
+	return ch.refund(&now.Refund), nil
 }
 
-// refunded stores the outcome of the request for a refund. What it moved is booked when
+// storeRefund stores the outcome of the request for a refund. What it moved is booked when
 // the transaction is read.
-func (m *core) refunded(ctx context.Context, tx sqldb.Tx, a *account, r operations.RefundResult) error {
-	c := m.db.In(tx)
-	list, err := readRefunds(ctx, c, `WHERE r.id = ? AND c.account = ?`, r.Operation.Key, a.Name)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("%w: refund %s", ErrNotFound, r.Operation.Key)
+func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r operations.RefundResult) error {
+	l := m.ledger(tx)
+	id := r.Operation.Key
+	_, ch, err := m.loadRefund(ctx, l, id)
+	if err == nil && (ch == nil || ch.account != a) {
+		err = fmt.Errorf("%w: refund %s", ErrNotFound, id)
 	}
 	if err != nil {
 		return err
 	}
-	ch, err := m.readCharge(ctx, c, list[0].charge)
-	if err != nil {
-		return err
-	}
-	d, err := m.open(ctx, tx, ch.subject)
-	if err == nil {
-		err = d.load(ctx, ch.Books.ID)
-	}
-	if err != nil {
-		return err
-	}
-	op, moved, reason := books.Applied, int64(0), ""
-	if r.Err != nil {
-		op, reason = books.Refused, r.Err.Error()
-	} else {
-		moved = r.Value.AmountRefunded
-	}
-	if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) {
-		return books.ApplyRefund(b, r.Operation.Key, op, moved, reason, d.now)
-	}); err != nil {
-		return err
-	}
-	return d.save(ctx)
+	p := at(&ch.Row)
+	p.ends = id
+	return m.on(ctx, tx, p, func(b *bench) error {
+		ch, err := b.charge(ch.ID)
+		if err != nil {
+			return err
+		}
+		op, reason := outcome(r.Err, r.Operation)
+		moved := int64(0)
+		if r.Err == nil {
+			moved = r.Value.AmountRefunded
+		}
+		b.change(ch, func(is books.Books) (books.Books, books.Result) {
+			return books.ApplyRefund(is, id, op, moved, reason, b.now)
+		})
+		return nil
+	})
 }
 
 // RefundAgain is a [Callbacks.PaidAgain] that refunds the charge in full, in the same

@@ -11,6 +11,7 @@ import (
 	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -113,7 +114,7 @@ func (m *core) Resolve(ctx context.Context, problem string, r Resolution) error 
 	account, key, _ := strings.Cut(id, "/")
 	number, err := strconv.ParseInt(id, 10, 64)
 	switch {
-	case place == inProblems && err == nil:
+	case place == inProblems && err == nil && number > 0:
 		return m.resolveRow(ctx, number, &r)
 	case place == inFacts && err == nil:
 		return m.resolveCallback(ctx, number, &r)
@@ -131,25 +132,20 @@ func notOpen(problem string) error {
 	return fmt.Errorf("%w: no problem %s is open", ErrNotFound, problem)
 }
 
-// note stores a decision, and returns its number.
-func (r *Resolution) note(ctx context.Context, c sqldb.Session, p *Problem, subject string) (id int64, err error) {
-	_, err = c.Row(ctx, `INSERT INTO {s}gateway_notes (account, subject, record, problem, kind, decision, resource_id, decided_by, why, error, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', {now}) RETURNING id`,
-		[]any{p.Account, subject, p.Record, p.ID, string(p.Kind), string(r.Decision), r.ResourceID, clean(r.By), clean(r.Why)}, &id)
-	return id, err
+// note returns the decision about a problem as it is stored.
+func (r *Resolution) note(p *Problem, subject string) *ledger.Note {
+	return &ledger.Note{
+		Account: p.Account, Subject: subject, Record: p.Record, Problem: p.ID, Kind: string(p.Kind), Decision: string(r.Decision),
+		Resource: r.ResourceID, By: r.By, Why: r.Why,
+	}
 }
 
-// clean returns a text that every database can store.
-func clean(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-}
-
-// outside carries out a decision that takes effect in another transaction. The note is
+// elsewhere carries out a decision that takes effect in another transaction. The note is
 // stored before, so that no effect is without one.
-func (m *core) outside(ctx context.Context, p *Problem, subject string, r *Resolution, effect func() error) error {
-	var note int64
+func (m *core) elsewhere(ctx context.Context, note *ledger.Note, effect func() error) error {
+	var id int64
 	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
-		note, err = r.note(ctx, m.db.In(tx), p, subject)
+		id, err = m.ledger(tx).AddNote(ctx, note)
 		return err
 	}); err != nil {
 		return err
@@ -158,94 +154,88 @@ func (m *core) outside(ctx context.Context, p *Problem, subject string, r *Resol
 	if err == nil {
 		return nil
 	}
-	_, noting := m.db.Conn().Exec(context.WithoutCancel(ctx), `UPDATE {s}gateway_notes SET error = ? WHERE id = ?`, clean(masking.Text(err.Error())), note)
-	return errors.Join(err, noting)
+	return errors.Join(err, m.outside().FailNote(context.WithoutCancel(ctx), id, masking.Text(err.Error())))
 }
 
 // resolveRow resolves a problem with a row of its own.
 func (m *core) resolveRow(ctx context.Context, id int64, r *Resolution) error {
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		c := m.db.In(tx)
-		var subject string
-		found, err := c.Row(ctx, `SELECT subject FROM {s}gateway_problems WHERE id = ?`, []any{id}, &subject)
-		if err == nil && !found {
-			err = notOpen(problemID(inProblems, strconv.FormatInt(id, 10)))
+		l := m.ledger(tx)
+		open := func() (*ledger.Problem, error) {
+			list, err := l.Problems(ctx, ledger.ProblemWhere{ID: id, Open: true, Not: ProblemAmbiguous})
+			if err == nil && len(list) == 0 {
+				err = notOpen(problemID(inProblems, strconv.FormatInt(id, 10)))
+			}
+			if err != nil {
+				return nil, err
+			}
+			return &list[0], nil
 		}
+		row, err := open()
 		if err != nil {
 			return err
 		}
-		d, err := m.open(ctx, tx, subject)
-		if err != nil {
+		if _, err := m.account(row.Account); err != nil {
 			return err
 		}
-		list, err := m.readProblems(ctx, c, `WHERE id = ? AND closed_at IS NULL AND kind <> ?`, id, string(ProblemAmbiguous))
-		if err == nil && len(list) == 0 {
-			err = notOpen(problemID(inProblems, strconv.FormatInt(id, 10)))
+		at := place{subject: row.Subject, charges: r.Decision == Accept}
+		if ledger.SubscriptionID(row.Subject) != "" {
+			at.charges = false
 		}
-		if err != nil {
-			return err
-		}
-		p := list[0]
-		if _, err := m.account(p.Account); err != nil {
-			return err
-		}
-		if err := r.fit(p); err != nil {
-			return err
-		}
-		if _, err := r.note(ctx, c, p, subject); err != nil {
-			return err
-		}
-		if r.Decision == Accept {
-			if err := d.accept(ctx, p.Record); err != nil {
+		return m.on(ctx, tx, at, func(b *bench) error {
+			if row, err = open(); err != nil { // under the lock
 				return err
 			}
-			// What was paid before it was even less.
-			_, err := c.Exec(ctx, `UPDATE {s}gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND account = ? AND kind = ? AND closed_at IS NULL`,
-				subject, p.Record, p.Account, string(p.Kind))
-			return err
-		}
-		return c.Must(ctx, `UPDATE {s}gateway_problems SET closed_at = {now} WHERE id = ?`, id)
+			p := problemOf(row)
+			if err := r.fit(p); err != nil {
+				return err
+			}
+			if _, err := l.AddNote(ctx, r.note(p, row.Subject)); err != nil {
+				return err
+			}
+			if r.Decision == Accept {
+				return b.accept(p.Record)
+			}
+			b.closes = append(b.closes, id)
+			return nil
+		})
 	})
 }
 
-// accept counts what was paid of a charge as enough.
-func (d *desk) accept(ctx context.Context, charge string) error {
-	if err := d.load(ctx, charge); err != nil {
+// accept counts what was paid of a charge as enough. What was paid before it was even less.
+func (b *bench) accept(id string) error {
+	ch, err := b.charge(id)
+	if err != nil {
 		return err
 	}
-	if state := d.charge.Books.State; state != Underpaid {
-		return fmt.Errorf("%w: charge %s is %s, not underpaid", ErrState, charge, state)
+	if state := ch.Books.State; state != Underpaid {
+		return fmt.Errorf("%w: charge %s is %s, not underpaid", ErrState, id, state)
 	}
-	if err := d.change(ctx, func(b books.Books) (books.Books, books.Result) { return books.Accept(b, d.now) }); err != nil {
-		return err
-	}
-	return d.save(ctx)
+	b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.Accept(is, b.now) })
+	b.reports = append(b.reports, report{account: ch.account, over: &over{books.IsUnderpaid, id}})
+	return nil
 }
 
 // resolveCallback makes a callback due that has failed often.
 func (m *core) resolveCallback(ctx context.Context, seq int64, r *Resolution) error {
 	err := m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		c := m.db.In(tx)
+		l := m.ledger(tx)
 		p := &Problem{ID: problemID(inFacts, strconv.FormatInt(seq, 10)), Kind: ProblemCallback}
-		var subject string
-		found, err := c.Row(ctx, `SELECT account, subject, record FROM {s}gateway_facts WHERE seq = ? AND delivered_at IS NULL AND attempts >= ? {lock}`,
-			[]any{seq, failedOften}, &p.Account, &subject, &p.Record)
-		if err == nil && !found {
+		account, subject, record, err := l.Again(ctx, seq, failedOften)
+		if errors.Is(err, ledger.ErrNotFound) {
 			err = notOpen(p.ID)
 		}
+		p.Account, p.Record = account, record
 		if err == nil {
-			_, err = m.account(p.Account)
+			_, err = m.account(account)
 		}
 		if err == nil {
 			err = r.fit(p)
 		}
 		if err == nil {
-			_, err = r.note(ctx, c, p, subject)
+			_, err = l.AddNote(ctx, r.note(p, subject))
 		}
-		if err != nil {
-			return err
-		}
-		return c.Must(ctx, `UPDATE {s}gateway_facts SET due_at = {now} WHERE seq = ?`, seq)
+		return err
 	})
 	if err == nil {
 		m.wake()
@@ -264,14 +254,14 @@ func (m *core) resolveEvent(ctx context.Context, name, key string, r *Resolution
 	if err != nil {
 		return err
 	}
-	p, subject, err := a.letterProblem(ctx, m.db.Conn(), letter)
+	p, subject, err := a.letterProblem(ctx, m.outside(), letter)
 	if err == nil {
 		err = r.fit(p)
 	}
 	if err != nil {
 		return err
 	}
-	return m.outside(ctx, p, subject, r, func() error {
+	return m.elsewhere(ctx, r.note(p, subject), func() error {
 		do := a.receiver.Requeue
 		if r.Decision == Dismiss {
 			do = a.receiver.Discard
@@ -320,7 +310,7 @@ func (m *core) resolveOperation(ctx context.Context, name string, id int64, r *R
 	if err != nil {
 		return err
 	}
-	of, err := m.requestOf(ctx, m.db.Conn(), e)
+	of, err := m.requestOf(ctx, m.outside(), e)
 	if err != nil {
 		return err
 	}
@@ -331,7 +321,7 @@ func (m *core) resolveOperation(ctx context.Context, name string, id int64, r *R
 	if r.Decision == Applied && e.Resource == "" && r.ResourceID == "" {
 		return invalid("problems.resolve", "resource_id", "is required: it is the ID of the resource that the gateway created")
 	}
-	if err := m.outside(ctx, p, of.subject, r, func() error { return a.decide(ctx, id, r) }); err != nil {
+	if err := m.elsewhere(ctx, r.note(p, of.Subject), func() error { return a.decide(ctx, id, r) }); err != nil {
 		return err
 	}
 	m.followUp(ctx, of)
@@ -344,7 +334,7 @@ func (a *account) decide(ctx context.Context, id int64, r *Resolution) (err erro
 	if r.Decision == Retry {
 		err = a.outbox.Retry(ctx, id)
 	} else {
-		err = a.outbox.Resolve(ctx, id, operations.Resolution{Decision: decision, ResourceID: r.ResourceID, By: clean(r.By + ": " + r.Why)})
+		err = a.outbox.Resolve(ctx, id, operations.Resolution{Decision: decision, ResourceID: r.ResourceID, By: ledger.Clean(r.By + ": " + r.Why)})
 	}
 	switch {
 	case errors.Is(err, operations.ErrState):
@@ -356,22 +346,26 @@ func (a *account) decide(ctx context.Context, id int64, r *Resolution) (err erro
 }
 
 // followUp shows a decision in the record at once; otherwise the next comparison does.
-func (m *core) followUp(ctx context.Context, of request) {
-	charge := of.record
-	switch of.kind {
+func (m *core) followUp(ctx context.Context, of ledger.Request) {
+	id := of.Record
+	var err error
+	switch of.Kind {
 	case kindCharge:
 	case kindRefund:
-		list, err := readRefunds(ctx, m.db.Conn(), `WHERE r.id = ?`, of.record)
-		if err != nil || len(list) == 0 {
+		_, ch, failed := m.loadRefund(ctx, m.outside(), of.Record)
+		if ch == nil {
 			return
 		}
-		charge = list[0].charge
+		id, err = ch.ID, failed
 	default:
 		return
 	}
-	ch, err := m.readCharge(ctx, m.db.Conn(), charge)
+	var ch *charge
 	if err == nil {
-		err = m.sync(ctx, ch)
+		ch, err = m.loadCharge(ctx, m.outside(), id)
+	}
+	if err == nil {
+		_, err = m.chargeNow(ctx, ch)
 	}
 	if err != nil {
 		m.fail(ctx, "a decision is not shown in its record yet", err)

@@ -12,17 +12,14 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// saleSubject is the key of a sale by link in the table of orders.
-func saleSubject(transaction string) string { return "link/" + strings.ToLower(transaction) }
-
 // onSale reads a transaction that no record matches, and books it if it was sold by link.
 func (m *core) onSale(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
-	r := books.Reading[gateway.Transaction]{Source: books.FromWebhook, At: time.Now()}
-	var err error
-	if r.Resource, err = a.Client.Transactions.Get(ctx, e.ResourceID); err != nil {
+	r, err := a.readTransaction(ctx, e.ResourceID, books.FromWebhook)
+	if err != nil {
 		return err
 	}
 	if err := m.sale(ctx, a, r); err != nil {
@@ -51,52 +48,32 @@ func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Tra
 	case err != nil || charged:
 		return err
 	}
+	at := place{subject: ledger.SaleSubject(t.ID), lock: ledger.New, charges: true}
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		d, err := m.open(ctx, tx, saleSubject(t.ID))
-		if err != nil {
+		known, err := m.ledger(tx).Rows(ctx, ledger.Charges, ledger.Where{Account: a.Name, Resource: t.ID})
+		if err != nil || len(known) > 0 && known[0].Subject != at.subject { // it has a charge that is no sale
 			return err
 		}
-		switch added, err := d.addSale(ctx, a, t, links); {
-		case err != nil || !added:
-			return err
-		}
-		if err := d.load(ctx, strings.ToLower(t.ID)); err != nil {
-			return err
-		}
-		if err := d.read(ctx, r); err != nil {
-			return err
-		}
-		return d.save(ctx)
+		return m.on(ctx, tx, at, func(b *bench) error {
+			if len(b.charges) == 0 {
+				b.addSale(a, t, links)
+			}
+			b.book(b.charges[0], r)
+			return nil
+		})
 	})
 }
 
-// addSale stores the charge of a sale. It returns false if the transaction has a charge
-// that is no sale.
-func (d *desk) addSale(ctx context.Context, a *account, t *gateway.Transaction, links []string) (bool, error) {
-	id := strings.ToLower(t.ID)
-	known, err := d.m.readCharges(ctx, d.c, `WHERE account = ? AND transaction_id = ?`, a.Name, id)
-	if err != nil {
-		return false, err
-	}
-	if len(known) > 0 {
-		return known[0].subject == d.order.ID, nil
-	}
+// addSale puts the charge of a sale on the bench.
+func (b *bench) addSale(a *account, t *gateway.Transaction, links []string) {
 	sold := chargeRecord{
-		Books: books.Seen(id, books.FromLink, t), Amount: t.Amount, Currency: t.Currency, Method: t.Method, Installments: max(t.Installments, 1), Buyer: &t.Buyer,
+		Books: books.Seen(strings.ToLower(t.ID), books.FromLink, t), Amount: t.Amount, Currency: t.Currency, Method: t.Method,
+		Installments: max(t.Installments, 1), Buyer: &t.Buyer,
 	}
 	if len(links) == 1 {
 		sold.Link = links[0]
 	}
-	record, err := encoded(&sold)
-	if err != nil {
-		return false, err
-	}
-	n, err := d.c.Exec(ctx, `INSERT INTO {s}gateway_charges (id, account, subject, attempt, transaction_id, state, check_at, created_at, record)
-		VALUES (?, ?, ?, 1, ?, ?, {now} + ?, {now}, ?) ON CONFLICT DO NOTHING`, id, a.Name, d.order.ID, id, string(New), soonest.Milliseconds(), record)
-	if err == nil && n == 0 {
-		err = fmt.Errorf("%w: transaction %s has a charge of another account", ErrAccount, id)
-	}
-	return err == nil, err
+	b.newCharge(a, sold, "")
 }
 
 // maxSubscriptions is how many subscriptions of one buyer are searched for a charge.
@@ -153,16 +130,13 @@ func (c *Config) lag() time.Duration {
 
 // undecidedSale makes a problem of a transaction that may be a sale.
 func (m *core) undecidedSale(ctx context.Context, a *account, t *gateway.Transaction) error {
-	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		d, err := m.open(ctx, tx, saleSubject(t.ID))
-		if err != nil {
-			return err
-		}
-		d.account = a
-		return d.problem(ctx, &books.Problem{
-			Key: string(books.IsUnmatched) + "/" + d.order.ID, Kind: books.IsUnmatched, Record: strings.ToLower(t.ID),
+	subject := ledger.SaleSubject(t.ID)
+	return m.once(ctx, place{subject: subject}, func(b *bench) error {
+		b.problem(a, &books.Problem{
+			Key: string(books.IsUnmatched) + "/" + subject, Kind: books.IsUnmatched, Record: strings.ToLower(t.ID),
 			Text: fmt.Sprintf("transaction %s has the products of a link, and may be a subscription's charge: its buyer's e-mail address does not tell, so it is not booked", t.ID),
 		})
+		return nil
 	})
 }
 
@@ -180,7 +154,7 @@ func (m *core) sweep(ctx context.Context) (n int) {
 		if !a.Links {
 			continue
 		}
-		claimed, err := m.claimSweep(ctx, a)
+		claimed, _, err := m.outside().ClaimSweep(ctx, a.Name, min(sweepEvery, m.cfg.CompareEvery), day)
 		if err == nil && claimed {
 			n++
 			err = m.sweepAccount(ctx, a)
@@ -190,21 +164,6 @@ func (m *core) sweep(ctx context.Context) (n int) {
 		}
 	}
 	return n
-}
-
-// claimSweep reports whether the search is due, and has this process do it. Without a link
-// there are no sales.
-func (m *core) claimSweep(ctx context.Context, a *account) (bool, error) {
-	c := m.db.Conn()
-	var at int64
-	due, err := c.Row(ctx, `SELECT COALESCE(sweep_at, 0) FROM {s}gateway_accounts WHERE name = ? AND COALESCE(sweep_at, 0) <= {now}
-		AND EXISTS (SELECT 1 FROM {s}gateway_links WHERE account = gateway_accounts.name)`, []any{a.Name}, &at)
-	if err != nil || !due {
-		return false, err
-	}
-	claimed, err := c.Exec(ctx, `UPDATE {s}gateway_accounts SET sweep_at = {now} + ? WHERE name = ? AND COALESCE(sweep_at, 0) = ?`,
-		min(sweepEvery, m.cfg.CompareEvery).Milliseconds(), a.Name, at)
-	return claimed > 0, err
 }
 
 func (m *core) sweepAccount(ctx context.Context, a *account) error {
@@ -236,12 +195,11 @@ func (m *core) swept(ctx context.Context, a *account, t *gateway.Transaction) er
 	if links, err := m.soldBy(ctx, a, t.Currency, t.Products); err != nil || len(links) == 0 {
 		return err
 	}
-	if ch, err := m.match(ctx, a, t.ID, ""); err != nil || ch != nil {
+	if row, err := m.match(ctx, a, t.ID, ""); err != nil || row != nil {
 		return err
 	}
-	r := books.Reading[gateway.Transaction]{Source: books.FromComparison, At: time.Now()}
-	var err error
-	if r.Resource, err = a.Client.Transactions.Get(ctx, t.ID); err == nil {
+	r, err := a.readTransaction(ctx, t.ID, books.FromComparison)
+	if err == nil {
 		err = m.sale(ctx, a, r)
 	}
 	if err != nil && ctx.Err() == nil { // the others don't wait for it

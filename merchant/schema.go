@@ -6,6 +6,7 @@ import (
 
 	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/sqldb"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
 // parts are the parts of the schema that the package needs, with those that it stands on.
@@ -27,6 +28,11 @@ func (m *core) migrate(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	now, err := m.outside().Now(ctx)
+	if err != nil {
+		return err
+	}
+	m.clock.set(now)
 	for _, a := range m.accounts {
 		if err := a.outbox.Migrate(ctx); err != nil {
 			return err
@@ -41,28 +47,24 @@ func (a *account) register(ctx context.Context, db *sqldb.DB, c sqldb.Session) e
 	if _, err := db.Register(ctx, c, a.Client.Account()); err != nil {
 		return err
 	}
-	var taken string
-	found, err := c.Row(ctx, `SELECT name FROM {s}gateway_accounts WHERE prefix = ? AND name <> ?`, []any{a.Prefix, a.Name}, &taken)
+	l := ledger.Of(c)
+	others, err := l.Prefixes(ctx, a.Name)
+	if err != nil {
+		return err
+	}
+	if err := a.distinct(others); err != nil {
+		return err
+	}
+	zone := a.Zone.String()
+	prefix, stored, err := l.SetAccount(ctx, a.Name, a.Prefix, zone)
 	switch {
 	case err != nil:
 		return err
-	case found:
-		return fmt.Errorf("%w: another account than %s has the prefix %q, %s: set Account.Prefix to another one", ErrAccount, a.Name, a.Prefix, taken)
-	}
-	zone := a.Zone.String()
-	if _, err := c.Exec(ctx, `UPDATE {s}gateway_accounts SET prefix = ?, zone = ? WHERE name = ? AND prefix IS NULL`, a.Prefix, zone, a.Name); err != nil {
-		return err
-	}
-	var prefix, stored string
-	if _, err := c.Row(ctx, `SELECT COALESCE(prefix, ''), COALESCE(zone, '') FROM {s}gateway_accounts WHERE name = ?`, []any{a.Name}, &prefix, &stored); err != nil {
-		return err
-	}
-	switch {
 	case prefix != a.Prefix:
 		return fmt.Errorf("%w: the records of %s have references with the prefix %q, and Account.Prefix is %q", ErrAccount, a.Name, prefix, a.Prefix)
 	case stored != zone:
 		return fmt.Errorf("%w: the entries of %s belong to months in the time zone %s, and Account.Zone is %s: set it to the same zone for as long as the "+
 			"account is used", ErrAccount, a.Name, stored, zone)
 	}
-	return a.distinct(ctx, c)
+	return nil
 }

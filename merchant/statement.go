@@ -1,6 +1,7 @@
 package merchant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,10 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
 // Statement is the sum of an account's entries of a month, in cents of Currency. An entry
@@ -83,25 +84,19 @@ func (m *core) Month(ctx context.Context, account, month string) (*Statement, er
 	if _, err := a.month("books.month", month); err != nil {
 		return nil, err
 	}
-	c := m.db.Conn()
+	l := m.outside()
 	main := &Statement{Account: a.Name, Month: month}
-	if main.Currency, err = a.currency(ctx, c); err != nil {
+	if main.Currency, err = l.Currency(ctx, a.Name); err != nil {
 		return nil, err
 	}
-	err = c.Each(ctx, `SELECT currency, kind, CAST(SUM(CASE WHEN month < ? THEN amount ELSE 0 END) AS {int}),
-			CAST(SUM(CASE WHEN month = ? THEN amount ELSE 0 END) AS {int})
-		FROM {s}gateway_facts WHERE account = ? AND amount IS NOT NULL AND month <= ? GROUP BY currency, kind ORDER BY currency, kind`,
-		[]any{month, month, a.Name, month}, func(row database.Scanner) error {
-			var currency gateway.Currency
-			var kind books.Kind
-			var before, during int64
-			if err := row.Scan(&currency, &kind, &before, &during); err != nil {
-				return err
-			}
-			return main.in(currency).add(kind, before, during)
-		})
+	sums, err := l.Month(ctx, a.Name, month)
 	if err != nil {
 		return nil, err
+	}
+	for _, sum := range sums {
+		if err := main.in(sum.Currency).add(sum.Kind, sum.Before, sum.During); err != nil {
+			return nil, err
+		}
 	}
 	return main, nil
 }
@@ -119,12 +114,6 @@ func (s *Statement) in(currency gateway.Currency) *Statement {
 	other := &Statement{Account: s.Account, Month: s.Month, Currency: currency}
 	s.Others = append(s.Others, other)
 	return other
-}
-
-// currency returns the currency of the account's first entry, "" if there is none.
-func (a *account) currency(ctx context.Context, c sqldb.Session) (currency gateway.Currency, err error) {
-	_, err = c.Row(ctx, `SELECT currency FROM {s}gateway_facts WHERE account = ? AND amount IS NOT NULL ORDER BY month, seq LIMIT 1`, []any{a.Name}, &currency)
-	return currency, err
 }
 
 // Adjust books a correction of an order's money on an account, in cents of the order's
@@ -150,11 +139,11 @@ func (m *core) Adjust(ctx context.Context, account, order string, cents int64, b
 		return invalid(op, "why", "is required: it says why")
 	}
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		c := m.db.In(tx)
-		subject := "account/" + a.Name
+		l := m.ledger(tx)
+		subject := ledger.AccountSubject(a.Name)
 		if order != "" {
-			subject = orderSubject(order)
-			list, err := readRequests(ctx, c, `subject = ? AND account = ?`, subject, a.Name)
+			subject = ledger.OrderSubject(order)
+			list, err := l.Requests(ctx, ledger.RequestWhere{Subject: subject, Account: a.Name})
 			if err != nil {
 				return err
 			}
@@ -162,31 +151,21 @@ func (m *core) Adjust(ctx context.Context, account, order string, cents int64, b
 				return fmt.Errorf("%w: account %s has no charge of order %s", ErrNotFound, a.Name, order)
 			}
 		}
-		d, err := m.open(ctx, tx, subject)
+		first, err := l.Currency(ctx, a.Name)
 		if err != nil {
 			return err
 		}
-		currency := d.order.Currency
-		if currency == "" {
-			if currency, err = a.currency(ctx, c); err != nil {
+		return m.on(ctx, tx, place{subject: subject}, func(b *bench) error {
+			r := Resolution{Decision: adjust, By: by, Why: why}
+			note, err := l.AddNote(ctx, r.note(&Problem{Account: a.Name, Kind: ProblemKind(books.EntryAdjusted)}, subject))
+			if err != nil {
 				return err
 			}
-		}
-		if currency == "" {
-			currency = gateway.BRL
-		}
-		r := Resolution{Decision: adjust, By: by, Why: why}
-		note, err := r.note(ctx, c, &Problem{Account: a.Name, Kind: ProblemKind(books.EntryAdjusted)}, subject)
-		if err != nil {
-			return err
-		}
-		d.account = a
-		var result books.Result
-		d.order, result = books.Adjust(d.order, strconv.FormatInt(note, 10), cents, currency, d.now)
-		if err := d.report(ctx, result); err != nil {
-			return err
-		}
-		return d.saveWith(ctx)
+			var result books.Result
+			b.order.Order, result = books.Adjust(b.order.Order, strconv.FormatInt(note, 10), cents, cmp.Or(b.order.Currency, first, gateway.BRL), b.now)
+			b.report(a, result)
+			return nil
+		})
 	})
 }
 
@@ -257,7 +236,7 @@ func (m *core) CheckMonth(ctx context.Context, account, month string) (*Statemen
 	if err != nil {
 		return nil, nil, err
 	}
-	ck := &check{account: a, c: m.db.Conn(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), currency: s.Currency, seen: make(map[string]bool)}
+	ck := &check{account: a, l: m.outside(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), currency: s.Currency, seen: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{ck.orders, ck.listed, ck.older, ck.listedTransfers, ck.olderTransfers, ck.balance} {
 		if err := step(ctx); err != nil {
 			return nil, nil, err
@@ -269,7 +248,7 @@ func (m *core) CheckMonth(ctx context.Context, account, month string) (*Statemen
 // check compares the entries of an account's month.
 type check struct {
 	account     *account
-	c           sqldb.Session
+	l           ledger.Ledger
 	month       string
 	begin, end  time.Time
 	currency    gateway.Currency
@@ -281,19 +260,11 @@ func (k *check) add(d Difference) { k.differences = append(k.differences, d) }
 
 // orders compares the sums of the orders with their entries.
 func (k *check) orders(ctx context.Context) error {
-	return k.c.Each(ctx, `SELECT subject, net, entries FROM (
-			SELECT o.subject AS subject, o.paid - o.fee - o.refunded - o.disputed - o.paid_out + o.adjusted AS net,
-				CAST((SELECT COALESCE(SUM(amount), 0) FROM {s}gateway_facts AS e WHERE e.subject = o.subject AND e.currency = o.currency) AS {int}) AS entries
-			FROM {s}gateway_orders AS o
-			WHERE o.subject IN (SELECT subject FROM {s}gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)
-		) AS q WHERE net <> entries ORDER BY subject`,
-		[]any{k.account.Name, k.month}, func(row database.Scanner) error {
-			d := Difference{Kind: DiffOrder}
-			err := row.Scan(&d.Order, &d.There, &d.Here)
-			d.Order = orderID(d.Order)
-			k.add(d)
-			return err
-		})
+	unequal, err := k.l.Unequal(ctx, k.account.Name, k.month)
+	for _, u := range unequal {
+		k.add(Difference{Kind: DiffOrder, Order: ledger.OrderID(u.Subject), Here: u.Entries, There: u.Net})
+	}
+	return err
 }
 
 // listed compares the transactions that the gateway lists for the month.
@@ -310,24 +281,16 @@ func (k *check) listed(ctx context.Context) error {
 	return nil
 }
 
-// entry is a charge with the sums of its entries.
-type entry struct {
-	transaction, id, subject string
-	books                    books.Charge
-	sums                     books.Side
-	during                   bool // it has entries in the month
-}
-
 // page compares the transactions of a page.
 func (k *check) page(ctx context.Context, items []gateway.Transaction) error {
-	var ids []any
+	var ids []string
 	for i := range items {
 		ids = append(ids, strings.ToLower(items[i].ID))
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	entries, err := k.entries(ctx, `c.account = ? AND c.transaction_id IN (?`+strings.Repeat(`, ?`, len(ids)-1)+`)`, append([]any{k.account.Name}, ids...)...)
+	entries, err := k.l.ChargeSums(ctx, k.account.Name, k.month, ids)
 	if err != nil {
 		return err
 	}
@@ -339,7 +302,7 @@ func (k *check) page(ctx context.Context, items []gateway.Transaction) error {
 		}
 		k.seen[id] = true
 		e := entries[id]
-		switch during := k.during(t.PaidAt.Time) || k.during(t.UpdatedAt.Time) || e != nil && e.during; {
+		switch during := k.during(t.PaidAt.Time) || k.during(t.UpdatedAt.Time) || e != nil && e.During; {
 		case !during:
 		case e != nil:
 			if err := k.compareListed(ctx, t, e); err != nil {
@@ -356,66 +319,27 @@ func (k *check) page(ctx context.Context, items []gateway.Transaction) error {
 
 func (k *check) during(at time.Time) bool { return !at.Before(k.begin) && at.Before(k.end) }
 
-// entries returns the charges that a condition selects, by transaction.
-func (k *check) entries(ctx context.Context, where string, args ...any) (map[string]*entry, error) {
-	list := make(map[string]*entry)
-	args = append([]any{k.month}, args...)
-	err := k.c.Each(ctx, `SELECT c.transaction_id, c.id, c.subject, c.record, COALESCE(f.kind, ''), CAST(COALESCE(SUM(f.amount), 0) AS {int}),
-			MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END)
-		FROM {s}gateway_charges AS c LEFT JOIN {s}gateway_facts AS f ON f.subject = c.subject AND f.record = c.id AND f.amount IS NOT NULL
-		WHERE `+where+` GROUP BY c.transaction_id, c.id, c.subject, c.record, f.kind`, args, func(row database.Scanner) error {
-		e := new(entry)
-		var kind books.Kind
-		var record string
-		var sum int64
-		var during int
-		if err := row.Scan(&e.transaction, &e.id, &e.subject, &record, &kind, &sum, &during); err != nil {
-			return err
-		}
-		if known := list[e.transaction]; known != nil {
-			e = known
-		} else {
-			var stored chargeRecord
-			if err := decode(record, &stored); err != nil {
-				return err
-			}
-			e.books = stored.Books
-			list[e.transaction] = e
-		}
-		e.during = e.during || during == 1
-		switch kind {
-		case books.EntryPaid:
-			e.sums.Paid = sum
-		case books.EntryFee:
-			e.sums.Fee = -sum
-		case books.EntryRefunded:
-			e.sums.Refunded = -sum
-		case books.EntryDisputed:
-			e.sums.Disputed = -sum
-		default: // no entry of a charge
-		}
-		return nil
-	})
-	return list, err
-}
-
 // compare compares a transaction with the entries of its charge.
-func (k *check) compare(t *gateway.Transaction, e *entry) {
-	d := Difference{Resource: t.ID, Record: e.id, Order: orderID(e.subject)}
-	there, wrong := books.Shown(t, e.sums)
+func (k *check) compare(t *gateway.Transaction, e *ledger.Sums) error {
+	var stored chargeRecord
+	if err := decode(e.Record, &stored); err != nil {
+		return err
+	}
+	d := Difference{Resource: t.ID, Record: e.ID, Order: ledger.OrderID(e.Subject)}
+	there, wrong := books.Shown(t, e.Side)
 	if wrong != "" {
-		d.Kind, d.Here, d.Text = DiffUnreadable, e.sums.Paid, wrong
+		d.Kind, d.Here, d.Text = DiffUnreadable, e.Paid, wrong
 		k.add(d)
-		return
+		return nil
 	}
 	for _, is := range []struct {
 		kind        DifferenceKind
 		here, there int64
 	}{
-		{DiffPaid, e.sums.Paid, there.Paid},
-		{DiffFee, e.sums.Fee, there.Fee},
-		{DiffRefunded, e.sums.Refunded, there.Refunded},
-		{DiffDisputed, e.sums.Disputed, there.Disputed},
+		{DiffPaid, e.Paid, there.Paid},
+		{DiffFee, e.Fee, there.Fee},
+		{DiffRefunded, e.Refunded, there.Refunded},
+		{DiffDisputed, e.Disputed, there.Disputed},
 	} {
 		if is.here != is.there {
 			d.Kind, d.Here, d.There = is.kind, is.here, is.there
@@ -423,44 +347,43 @@ func (k *check) compare(t *gateway.Transaction, e *entry) {
 		}
 	}
 	d.Here, d.There = 0, 0
-	if e.sums.Paid != 0 && t.Currency != "" && t.Currency != e.books.Currency {
-		d.Kind, d.Text = DiffCurrency, fmt.Sprintf("%s here, %s there", e.books.Currency, t.Currency)
+	if e.Paid != 0 && t.Currency != "" && t.Currency != stored.Books.Currency {
+		d.Kind, d.Text = DiffCurrency, fmt.Sprintf("%s here, %s there", stored.Books.Currency, t.Currency)
 		k.add(d)
 	}
-	if e.books.Assumed {
-		d.Kind, d.Here, d.Text = DiffAssumed, e.sums.Paid, ""
+	if stored.Books.Assumed {
+		d.Kind, d.Here, d.Text = DiffAssumed, e.Paid, ""
 		k.add(d)
 	}
+	return nil
 }
 
 // compareListed compares a transaction as the list shows it. A list without amounts does
 // not show what was paid or refunded in part, so such a transaction is read.
-func (k *check) compareListed(ctx context.Context, t *gateway.Transaction, e *entry) error {
+func (k *check) compareListed(ctx context.Context, t *gateway.Transaction, e *ledger.Sums) error {
 	if books.ShowsMoney(t) {
-		k.compare(t, e)
-		return nil
+		return k.compare(t, e)
 	}
 	return k.read(ctx, t.ID, e)
 }
 
 // read compares a transaction as it is read.
-func (k *check) read(ctx context.Context, id string, e *entry) error {
+func (k *check) read(ctx context.Context, id string, e *ledger.Sums) error {
 	switch t, err := k.account.Client.Transactions.Get(ctx, id); {
 	case errors.Is(err, gateway.ErrNotFound):
-		k.add(Difference{Resource: id, Record: e.id, Order: orderID(e.subject), Kind: DiffMissingThere, Here: e.sums.Paid})
+		k.add(Difference{Resource: id, Record: e.ID, Order: ledger.OrderID(e.Subject), Kind: DiffMissingThere, Here: e.Paid})
+		return nil
 	case err != nil:
 		return err
 	default:
-		k.compare(t, e)
+		return k.compare(t, e)
 	}
-	return nil
 }
 
 // older compares the transactions with entries in the month that were not listed, because
 // they were created earlier.
 func (k *check) older(ctx context.Context) error {
-	entries, err := k.entries(ctx, `c.transaction_id IS NOT NULL AND c.id IN (
-		SELECT record FROM {s}gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)`, k.account.Name, k.month)
+	entries, err := k.l.ChargeSums(ctx, k.account.Name, k.month, nil)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -13,9 +12,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -45,15 +44,27 @@ type subscriptionRecord struct {
 	ReadAfter         time.Time // only a reading that began later shows what is known already; zero if it was made
 }
 
-// subscription is a subscription with its place.
+// subscription is a subscription with its place. Its Ref is that of the customer, and the
+// idempotency key. Its Params are "" once the request for the subscription is in the outbox
+// or is not needed.
 type subscription struct {
+	base
 	subscriptionRecord
 
-	account *account
-	ref     string // of the customer, and the idempotency key
-	created time.Time
-	params  string // the request for the subscription, "" once it is in the outbox or is not needed
+	reading      *books.Reading[gateway.Subscription]
+	transactions transactionReadings
+	missing      []string
 }
+
+func (s *subscription) row() (ledger.Row, error) {
+	row := s.Row
+	row.Resource, row.State = strings.ToLower(s.Books.SubscriptionID), s.Books.State
+	var err error
+	row.Record, err = encoded(&s.subscriptionRecord)
+	return row, err
+}
+
+func (s *subscription) taken() error { return fmt.Errorf("%w: subscription %s", ErrReused, s.ID) }
 
 // notMade reports whether the subscription does not exist and never will.
 func (s *subscription) notMade() bool {
@@ -85,9 +96,9 @@ func (s *subscription) canceling() bool {
 func (s *subscription) shown(o *Order) *Subscription {
 	b := &s.Books
 	shown := &Subscription{
-		ID: b.ID, Account: s.account.Name, CustomerID: s.CustomerID, SubscriptionID: b.SubscriptionID, State: b.State, Canceling: s.canceling(),
+		ID: b.ID, Account: s.Account, CustomerID: s.CustomerID, SubscriptionID: b.SubscriptionID, State: b.State, Canceling: s.canceling(),
 		Amount: s.Amount, Currency: s.Currency, PaidUntil: b.PaidUntil, FailedAttempts: b.FailedAttempts, Reason: b.Reason,
-		Charges: o.Charges, Order: *o, AuthorizationCode: s.AuthorizationCode, CreatedAt: s.created,
+		Charges: o.Charges, Order: *o, AuthorizationCode: s.AuthorizationCode, CreatedAt: s.Created,
 	}
 	shown.Order.Charges, shown.Order.Refunds = nil, nil
 	for _, c := range o.Charges {
@@ -98,86 +109,42 @@ func (s *subscription) shown(o *Order) *Subscription {
 	return shown
 }
 
-// subscriptionDesk is a subscription with its charges and their money, under its lock.
-type subscriptionDesk struct {
-	*desk
-
-	sub *subscription
-}
-
-// storedSubscriptions returns the subscriptions that a condition selects.
-func (m *core) storedSubscriptions(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*subscription, err error) {
-	err = c.Each(ctx, `SELECT account, ref, created_at, params, record FROM {s}gateway_subscriptions `+where, args, func(row database.Scanner) error {
-		var name, record string
-		var created int64
-		s := new(subscription)
-		if err := row.Scan(&name, &s.ref, &created, &s.params, &record); err != nil {
-			return err
-		}
-		s.created = time.UnixMilli(created)
-		if s.account = m.accounts[name]; s.account == nil {
-			return fmt.Errorf("%w: this process has no account %s", ErrAccount, name)
-		}
-		list = append(list, s)
-		return decode(record, &s.subscriptionRecord)
-	})
-	return list, err
-}
-
-// storedSubscription returns a subscription, or [ErrNotFound].
-func (m *core) storedSubscription(ctx context.Context, c sqldb.Session, id string) (*subscription, error) {
-	list, err := m.storedSubscriptions(ctx, c, `WHERE id = ?`, id)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("%w: subscription %s", ErrNotFound, id)
-	}
+// loadSubscription returns a subscription, or [ErrNotFound].
+func (m *core) loadSubscription(ctx context.Context, l ledger.Ledger, id string) (*subscription, error) {
+	row, err := l.Row(ctx, ledger.Subscriptions, id)
 	if err != nil {
 		return nil, err
 	}
-	return list[0], nil
+	return m.subscriptionOf(row)
 }
 
-// readSubscription returns a subscription as the merchant gets it, with its charges if they
+func (m *core) subscriptionOf(row *ledger.Row) (*subscription, error) {
+	s := &subscription{base: base{Row: *row, account: m.anyAccount(row.Account)}}
+	return s, decode(row.Record, &s.subscriptionRecord)
+}
+
+// showSubscription returns a subscription as the merchant gets it, with its charges if they
 // are wanted.
-func (m *core) readSubscription(ctx context.Context, c sqldb.Session, id string, charges bool) (*Subscription, error) {
-	s, err := m.storedSubscription(ctx, c, id)
+func (m *core) showSubscription(ctx context.Context, l ledger.Ledger, id string, charges bool) (*Subscription, error) {
+	s, err := m.loadSubscription(ctx, l, id)
 	if err != nil {
 		return nil, err
 	}
-	order, err := m.readOrder(ctx, c, subscriptionSubject(id), charges)
+	order, err := m.showOrder(ctx, l, ledger.SubscriptionSubject(id), charges)
 	if err != nil {
 		return nil, err
 	}
 	return s.shown(order), nil
 }
 
-// openSubscription locks a subscription.
-func (m *core) openSubscription(ctx context.Context, tx sqldb.Tx, id string) (*subscriptionDesk, error) {
-	d, err := m.open(ctx, tx, subscriptionSubject(id))
-	if err != nil {
-		return nil, err
-	}
-	return d.subscription(ctx, id)
-}
-
-// subscription returns the desk's subscription, after it has taken over what the outbox
-// knows of its requests.
-func (d *desk) subscription(ctx context.Context, id string) (*subscriptionDesk, error) {
-	s, err := d.m.storedSubscription(ctx, d.c, id)
-	if err != nil {
-		return nil, err
-	}
-	d.account = s.account
-	sd := &subscriptionDesk{desk: d, sub: s}
-	return sd, sd.sync(ctx)
-}
-
-// sync takes over the progress of the operations that are not finished.
-func (d *subscriptionDesk) sync(ctx context.Context) error {
-	s, kind := d.sub, kindSubscribe
-	if s.params != "" {
+// takeOverSubscription takes over the progress of the requests for the subscription that have
+// not ended.
+func (b *bench) takeOverSubscription(ctx context.Context, ends string) error {
+	s, kind := b.subscription, kindSubscribe
+	if s.Params != "" {
 		kind = kindCustomer
 	}
-	op, err := d.progress(ctx, kind, s.ref, s.Books.Operation)
+	op, err := b.requests.progress(ctx, s.account, kind, s.Ref, s.Books.Operation, ends)
 	if err != nil {
 		return err
 	}
@@ -185,45 +152,34 @@ func (d *subscriptionDesk) sync(ctx context.Context) error {
 		op = books.Waiting
 	}
 	if op != "" {
-		if err := d.operation(ctx, op, ""); err != nil {
-			return err
-		}
+		b.subscriptionIs(op, "")
 	}
 	if !s.Canceling || s.Cancels == 0 {
 		return nil
 	}
-	if op, err = d.progress(ctx, kindCancel, s.cancelKey(), books.Sent); err != nil || op != books.InDoubt {
+	if op, err = b.requests.progress(ctx, s.account, kindCancel, s.cancelKey(), books.Sent, ends); err != nil || op != books.InDoubt {
 		return err
 	}
-	return d.problem(ctx, &books.Problem{
-		Key: string(books.IsAmbiguous) + "/" + s.cancelKey(), Kind: books.IsAmbiguous, Record: s.Books.ID,
-		Text: fmt.Sprintf("it is not known whether subscription %s was canceled", s.Books.ID),
+	b.problem(s.account, &books.Problem{
+		Key: string(books.IsAmbiguous) + "/" + s.cancelKey(), Kind: books.IsAmbiguous, Record: s.ID,
+		Text: fmt.Sprintf("it is not known whether subscription %s was canceled", s.ID),
 	})
+	return nil
 }
 
-// operation stores what became of the request for the subscription, or for its customer.
-func (d *subscriptionDesk) operation(ctx context.Context, op books.Operation, reason string) error {
+// subscriptionIs stores what became of the request for the subscription, or for its customer.
+func (b *bench) subscriptionIs(op books.Operation, reason string) {
+	s := b.subscription
 	var result books.Result
-	d.sub.Books, result = books.ApplySubscriptionOperation(d.order, d.sub.Books, op, reason, d.now)
-	return d.report(ctx, result)
+	s.Books, result = books.ApplySubscriptionOperation(b.order.Order, s.Books, op, reason, b.now)
+	s.touched = true
+	b.report(s.account, result)
 }
 
-// save stores the subscription. Its charges are stored when they change.
-func (d *subscriptionDesk) save(ctx context.Context) error {
-	s := d.sub
-	record, err := encoded(&s.subscriptionRecord)
-	if err != nil {
-		return err
-	}
-	return d.c.Must(ctx, `UPDATE {s}gateway_subscriptions SET subscription_id = NULLIF(?, ''), state = ?, check_at = {now} + ?, params = ?, record = ? WHERE id = ?`,
-		strings.ToLower(s.Books.SubscriptionID), string(s.Books.State), d.nextCheck(), s.params, record, s.Books.ID)
-}
-
-// nextCheck returns in how many milliseconds the subscription is compared with the gateway,
-// or nil if it is not. What matters happens at the end of a period, and while it is past
-// due. Its charges are compared too, also after its end.
-func (d *subscriptionDesk) nextCheck() *int64 {
-	s, wait := d.sub, d.m.cfg.CompareEvery
+// next returns when the subscription is compared again. What matters happens at the end of a
+// period, and while it is past due. Its charges are compared too, also after its end.
+func (s *subscription) next(now time.Time, cfg *Config) *time.Duration {
+	wait := cfg.CompareEvery
 	// growing is a wait that grows with the time that has passed.
 	growing := func(passed time.Duration) time.Duration { return min(wait, max(passed/4, soonest)) }
 	switch status := s.Books.Status; {
@@ -234,94 +190,98 @@ func (d *subscriptionDesk) nextCheck() *int64 {
 	case status == "", s.Canceling:
 		wait = min(wait, soonest)
 	case status == gateway.SubscriptionIncomplete:
-		wait = growing(d.now.Sub(s.created))
+		wait = growing(now.Sub(s.Created))
 	case status == gateway.SubscriptionPastDue:
 		wait = min(wait, time.Hour)
-	case s.PeriodEnd.After(d.now):
-		wait = min(wait, s.PeriodEnd.Sub(d.now)+soonest)
+	case s.PeriodEnd.After(now):
+		wait = min(wait, s.PeriodEnd.Sub(now)+soonest)
 	case !s.PeriodEnd.IsZero():
-		wait = growing(d.now.Sub(s.PeriodEnd))
+		wait = growing(now.Sub(s.PeriodEnd))
 	}
-	ms := wait.Milliseconds()
-	return &ms
+	return &wait
 }
 
-// handleSubscriptions registers the handlers of the outcomes of the account's requests.
-func (m *core) handleSubscriptions(a *account) {
+// storeSubscriptions registers the handlers that store the outcomes of the account's requests
+// for subscriptions.
+func (m *core) storeSubscriptions(a *account) {
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.CustomerResult) error {
-		return m.outcome(ctx, tx, a, `ref = ?`, r.Operation.ExternalRef, func(d *subscriptionDesk) error { return d.customer(ctx, &r) })
+		where := ledger.Where{Account: a.Name, Ref: r.Operation.ExternalRef}
+		return m.storeSubscription(ctx, tx, where, where.Ref, func(b *bench) error { return b.customerIs(ctx, &r) })
 	})
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.SubscriptionResult) error {
-		return m.outcome(ctx, tx, a, `ref = ?`, r.Operation.IdempotencyKey, func(d *subscriptionDesk) error { return d.created(ctx, &r) })
+		where := ledger.Where{Account: a.Name, Ref: r.Operation.IdempotencyKey}
+		return m.storeSubscription(ctx, tx, where, where.Ref, func(b *bench) error { return b.created(ctx, &r) })
 	})
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.CancelSubscriptionResult) error {
-		return m.outcome(ctx, tx, a, `subscription_id = ?`, strings.ToLower(r.Operation.SubscriptionID), func(d *subscriptionDesk) error { return d.canceled(ctx, &r) })
+		where := ledger.Where{Account: a.Name, Resource: r.Operation.SubscriptionID}
+		return m.storeSubscription(ctx, tx, where, r.Operation.Key, func(b *bench) error { return b.canceled(&r) })
 	})
 }
 
-// outcome stores the outcome of a request for a subscription of the account.
-func (m *core) outcome(ctx context.Context, tx sqldb.Tx, a *account, where, value string, handle func(*subscriptionDesk) error) error {
-	list, err := m.storedSubscriptions(ctx, m.db.In(tx), `WHERE account = ? AND `+where, a.Name, value)
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("%w: the subscription of %s", ErrNotFound, value)
+// storeSubscription stores the outcome of a request for a subscription.
+func (m *core) storeSubscription(ctx context.Context, tx sqldb.Tx, where ledger.Where, ends string, store func(*bench) error) error {
+	rows, err := m.ledger(tx).Rows(ctx, ledger.Subscriptions, where)
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("%w: the subscription of %s", ErrNotFound, cmp.Or(where.Ref, where.Resource))
 	}
 	if err != nil {
 		return err
 	}
-	d, err := m.openSubscription(ctx, tx, list[0].Books.ID)
-	if err == nil {
-		err = handle(d)
-	}
-	if err == nil {
-		err = d.save(ctx)
-	}
-	return err
+	p := at(&rows[0])
+	p.ends = ends
+	return m.on(ctx, tx, p, func(b *bench) error {
+		b.subscription.touched = true
+		return store(b)
+	})
 }
 
-// customer stores the outcome of the request for the customer, and the operation that
-// creates the subscription.
-func (d *subscriptionDesk) customer(ctx context.Context, r *operations.CustomerResult) error {
-	s := d.sub
+// customerIs stores the outcome of the request for the customer, and the request for the
+// subscription.
+func (b *bench) customerIs(ctx context.Context, r *operations.CustomerResult) error {
+	s := b.subscription
 	if r.Value != nil {
 		s.CustomerID = r.Value.ID
 	}
-	if s.params == "" { // withdrawn
+	if s.Params == "" { // withdrawn
 		return nil
 	}
-	params := s.params
-	s.params = ""
+	params := s.Params
+	s.Params = ""
 	if r.Err != nil {
-		return d.operation(ctx, books.Refused, r.Err.Error())
+		_, reason := outcome(r.Err, r.Operation)
+		b.subscriptionIs(books.Refused, reason)
+		return nil
 	}
 	var create operations.CreateSubscription
 	if err := json.Unmarshal([]byte(params), &create); err != nil {
-		return fmt.Errorf("merchant: the stored request for subscription %s can't be decoded: %w", s.Books.ID, err)
+		return fmt.Errorf("merchant: the stored request for subscription %s can't be decoded: %w", s.ID, err)
 	}
 	create.CustomerID = s.CustomerID
-	_, err := d.account.outbox.InsertTx(ctx, d.tx, create)
-	if errors.Is(err, gateway.ErrValidation) { // by rules of a newer release
-		return d.operation(ctx, books.Refused, err.Error())
+	if err := create.Validate(); errors.Is(err, gateway.ErrValidation) { // by rules of a newer release
+		b.subscriptionIs(books.Refused, err.Error())
+		return nil
 	}
-	if err != nil {
+	if err := b.requests.insert(ctx, s.account, create, "subscription "+s.ID); err != nil {
 		return err
 	}
-	return d.operation(ctx, books.Waiting, "")
+	b.subscriptionIs(books.Waiting, "")
+	return nil
 }
 
 // created stores the outcome of the request for the subscription.
-func (d *subscriptionDesk) created(ctx context.Context, r *operations.SubscriptionResult) error {
-	if r.Err != nil {
-		d.sub.Canceling = false // there is nothing to cancel
-		return d.operation(ctx, books.Refused, r.Err.Error())
+func (b *bench) created(ctx context.Context, r *operations.SubscriptionResult) error {
+	s := b.subscription
+	op, reason := outcome(r.Err, r.Operation)
+	if op == books.Refused {
+		s.Canceling = false // there is nothing to cancel
 	}
-	if err := d.operation(ctx, books.Applied, ""); err != nil {
-		return err
+	b.subscriptionIs(op, reason)
+	if op == books.Refused {
+		return nil
 	}
-	if err := d.respond(ctx, r.Value, r.Entry); err != nil {
-		return err
-	}
-	if d.sub.Canceling && d.sub.Cancels == 0 {
-		return d.sendCancel(ctx)
+	b.respond(r.Value, r.Entry)
+	if s.Canceling && s.Cancels == 0 {
+		return b.sendCancel(ctx)
 	}
 	return nil
 }
@@ -330,113 +290,74 @@ func (d *subscriptionDesk) created(ctx context.Context, r *operations.Subscripti
 const isCancelRejected = books.ProblemKind("cancel_rejected")
 
 // canceled stores the outcome of the request that cancels the subscription.
-func (d *subscriptionDesk) canceled(ctx context.Context, r *operations.CancelSubscriptionResult) error {
-	s := d.sub
+func (b *bench) canceled(r *operations.CancelSubscriptionResult) error {
+	s := b.subscription
 	s.Canceling = false
 	if r.Err == nil {
-		return d.respond(ctx, r.Value, r.Entry)
+		b.respond(r.Value, r.Entry)
+		return nil
 	}
 	why := "" // without the gateway's text, which may repeat the reason
 	if rejected, ok := errors.AsType[*operations.RejectedError](r.Err); ok {
 		why = cmp.Or(rejected.Code, rejected.Kind)
 	}
-	return d.problem(ctx, &books.Problem{
-		Key: string(isCancelRejected) + "/" + r.Operation.Key, Kind: isCancelRejected, Record: s.Books.ID,
-		Text: fmt.Sprintf("the gateway rejected the cancellation of subscription %s, which is still charged: %s", s.Books.ID, why),
+	b.problem(s.account, &books.Problem{
+		Key: string(isCancelRejected) + "/" + r.Operation.Key, Kind: isCancelRejected, Record: s.ID,
+		Text: fmt.Sprintf("the gateway rejected the cancellation of subscription %s, which is still charged: %s", s.ID, why),
 	})
+	return nil
 }
 
 // respond applies the response to a request without its charges, which are read soon: few
 // responses have them, and their money is in none.
-func (d *subscriptionDesk) respond(ctx context.Context, sub *gateway.Subscription, e *operations.Entry) error {
+func (b *bench) respond(sub *gateway.Subscription, e *operations.Entry) {
 	response := *sub
 	response.Transactions = nil
 	// When it was read is not known; it was not before the operation was stored.
-	_, err := d.readings(ctx, books.Reading[gateway.Subscription]{Resource: &response, Source: books.FromResponse, At: e.CreatedAt}, nil)
-	d.sub.ReadAfter = time.Now()
-	return err
+	b.bookSubscription(books.Reading[gateway.Subscription]{Resource: &response, Source: books.FromResponse, At: e.CreatedAt}, nil)
+	b.subscription.ReadAfter = b.now
 }
 
 // transactionReadings are readings of a subscription's charges by their transactions' ids,
 // nil for one that can't be read.
 type transactionReadings map[string]*books.Reading[gateway.Transaction]
 
-// readings books a reading of the subscription and readings of its charges. If some that it
-// needs are missing, it changes nothing and returns the ids of their transactions.
-func (d *subscriptionDesk) readings(ctx context.Context, r books.Reading[gateway.Subscription], transactions transactionReadings) (missing []string, err error) {
-	stored, err := d.m.readCharges(ctx, d.c, `WHERE subject = ? ORDER BY attempt`, d.order.ID)
-	if err != nil {
-		return nil, err
+// bookSubscription books a reading of the subscription and readings of its charges. If some
+// that it needs are missing, it changes nothing and returns the ids of their transactions.
+func (b *bench) bookSubscription(r books.Reading[gateway.Subscription], transactions transactionReadings) (missing []string) {
+	s := b.subscription
+	before := make([]books.Charge, len(b.charges))
+	for i := range b.charges {
+		before[i] = b.charges[i].Books
 	}
-	before := make([]books.Charge, len(stored))
-	for i := range stored {
-		before[i] = stored[i].Books
-	}
-	after, charges, result := books.ApplySubscription(d.order, d.sub.Books, before, r)
+	after, charges, result := books.ApplySubscription(b.order.Order, s.Books, before, r)
 	for _, id := range result.Read {
 		if _, ok := transactions[id]; !ok {
 			missing = append(missing, id)
 		}
 	}
 	if len(missing) > 0 {
-		return missing, nil
+		return missing
 	}
-	d.sub.Books = after
+	s.Books, s.touched = after, true
 	if sub := r.Resource; strings.EqualFold(sub.ID, after.SubscriptionID) && sub.Status == after.Status {
-		d.sub.show(sub)
-	}
-	if err := d.saveCharges(ctx, stored, charges); err != nil {
-		return nil, err
-	}
-	if err := d.report(ctx, result); err != nil {
-		return nil, err
+		s.show(sub)
 	}
 	for i := range charges {
-		one := transactions[charges[i].TransactionID]
-		if one == nil || !slices.Contains(result.Read, charges[i].TransactionID) {
-			continue
+		if i == len(b.charges) {
+			b.newCharge(s.account, chargeRecord{Currency: charges[i].Currency, Amount: charges[i].Requested, Method: s.method(), Books: charges[i]}, "")
 		}
-		if err := d.load(ctx, charges[i].ID); err != nil {
-			return nil, err
-		}
-		if err := d.read(ctx, *one); err != nil {
-			return nil, err
-		}
-		if err := d.desk.save(ctx); err != nil {
-			return nil, err
+		b.charges[i].Books = charges[i]
+	}
+	b.report(s.account, result)
+	for _, ch := range b.charges {
+		id := ch.Books.TransactionID
+		if one := transactions[id]; one != nil && slices.Contains(result.Read, id) {
+			b.book(ch, *one)
 		}
 	}
-	if !r.At.Before(d.sub.ReadAfter) {
-		d.sub.ReadAfter = time.Time{}
-	}
-	return nil, nil
-}
-
-// saveCharges stores the charges that a reading of the subscription has added or changed.
-func (d *subscriptionDesk) saveCharges(ctx context.Context, stored []*charge, charges []books.Charge) error {
-	for i := range charges {
-		if i < len(stored) && reflect.DeepEqual(stored[i].Books, charges[i]) {
-			continue
-		}
-		record := chargeRecord{Currency: charges[i].Currency, Amount: charges[i].Requested, Method: d.sub.method()}
-		if i < len(stored) {
-			record = stored[i].chargeRecord
-		}
-		record.Books = charges[i]
-		text, err := encoded(&record)
-		if err != nil {
-			return err
-		}
-		if i < len(stored) {
-			err = d.c.Must(ctx, `UPDATE {s}gateway_charges SET record = ? WHERE id = ?`, text, record.Books.ID)
-		} else {
-			err = d.c.Must(ctx, `INSERT INTO {s}gateway_charges (id, account, subject, attempt, transaction_id, state, check_at, created_at, record)
-				VALUES (?, ?, ?, ?, ?, ?, {now} + ?, {now}, ?)`, record.Books.ID, d.account.Name, d.order.ID, i+1,
-				strings.ToLower(record.Books.TransactionID), string(record.Books.State), soonest.Milliseconds(), text)
-		}
-		if err != nil {
-			return err
-		}
+	if !r.At.Before(s.ReadAfter) {
+		s.ReadAfter = time.Time{}
 	}
 	return nil
 }
@@ -449,98 +370,79 @@ func (s *subscription) method() gateway.Method {
 	return gateway.CreditCard
 }
 
-// lookSubscription reads a subscription and books what it shows. Before it is known at the
-// gateway it takes over what the outbox knows.
-func (m *core) lookSubscription(ctx context.Context, id string, source books.Source) error {
-	s, err := m.storedSubscription(ctx, m.db.Conn(), id)
-	if err != nil {
-		return err
-	}
+// read reads the subscription, and returns what books it. Before it is known at the gateway
+// there is only what the outbox knows. If charges have changed, it is called again to read
+// them: an event is reported together with its money.
+func (s *subscription) read(ctx context.Context, source books.Source) (func(*bench) error, error) {
 	if s.Books.SubscriptionID == "" {
-		return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-			d, err := m.openSubscription(ctx, tx, id)
-			if err == nil {
-				err = d.save(ctx)
+		return func(b *bench) error {
+			if b.subscription != nil {
+				b.subscription.touched = true
 			}
-			return err
-		})
+			return nil
+		}, nil
 	}
-	_, err = m.bookSubscription(ctx, s, source)
-	return err
-}
-
-// bookSubscription reads a subscription and those of its charges that changed, and books
-// what they show in one transaction: an event is reported together with its money.
-func (m *core) bookSubscription(ctx context.Context, s *subscription, source books.Source) (sub *gateway.Subscription, err error) {
-	r := books.Reading[gateway.Subscription]{Source: source, At: time.Now()}
-	if r.Resource, err = s.account.Client.Subscriptions.Get(ctx, s.Books.SubscriptionID); err != nil {
-		return nil, err
-	}
-	transactions := transactionReadings{}
-	var unread error
-	for {
-		var missing []string
-		if err := m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-			d, err := m.openSubscription(ctx, tx, s.Books.ID)
-			if err == nil {
-				missing, err = d.readings(ctx, r, transactions)
-			}
-			if err == nil && len(missing) == 0 {
-				err = d.save(ctx)
-			}
-			return err
-		}); err != nil {
+	if s.reading == nil {
+		if err := s.account.present(); err != nil {
 			return nil, err
 		}
-		if len(missing) == 0 {
-			return r.Resource, unread
+		r := books.Reading[gateway.Subscription]{Source: source, At: s.account.m.clock.now()}
+		var err error
+		if r.Resource, err = s.account.Client.Subscriptions.Get(ctx, s.Books.SubscriptionID); err != nil {
+			return nil, err
 		}
-		for _, id := range missing {
-			one := &books.Reading[gateway.Transaction]{Source: source, At: time.Now()}
-			one.Resource, err = s.account.Client.Transactions.Get(ctx, id)
-			switch {
-			case errors.Is(err, gateway.ErrNotFound): // what else the subscription shows counts all the same
-				unread, one = err, nil
-			case err != nil:
-				return nil, err
-			}
-			transactions[id] = one
+		s.reading, s.transactions = &r, transactionReadings{}
+	}
+	for _, id := range s.missing {
+		r, err := s.account.readTransaction(ctx, id, source)
+		switch {
+		case errors.Is(err, gateway.ErrNotFound): // what else the subscription shows counts all the same
+			s.transactions[id] = nil
+		case err != nil:
+			return nil, err
+		default:
+			s.transactions[id] = &r
 		}
 	}
+	return func(b *bench) error {
+		if b.subscription == nil {
+			return fmt.Errorf("%w: subscription %s", ErrNotFound, s.ID)
+		}
+		s.missing = b.bookSubscription(*s.reading, s.transactions)
+		return nil
+	}, nil
 }
 
-// readOne books a reading of the charge's transaction. If its status has changed, the
-// subscription that it is a charge of may show more, and is read soon.
-func (d *desk) readOne(ctx context.Context, r books.Reading[gateway.Transaction]) error {
-	before := d.charge.Books.Status
-	if err := d.read(ctx, r); err != nil {
-		return err
+// incomplete reports whether charges of the subscription have to be read before it can be
+// booked.
+func (s *subscription) incomplete() bool { return len(s.missing) > 0 }
+
+// unread returns an error if a charge of the subscription can't be read.
+func (s *subscription) unread() error {
+	for id, r := range s.transactions {
+		if r == nil {
+			return fmt.Errorf("%w: transaction %s of subscription %s", gateway.ErrNotFound, id, s.ID)
+		}
 	}
-	id := subscriptionID(d.order.ID)
-	if id == "" || d.charge.Books.Status == before {
-		return nil
-	}
-	s, err := d.m.storedSubscription(ctx, d.c, id)
-	if err != nil {
-		return err
-	}
-	s.ReadAfter = time.Now()
-	return (&subscriptionDesk{desk: d, sub: s}).save(ctx)
+	return nil
 }
 
 // onSubscription reads the subscription of an event and books what it shows. One that is
 // not known belongs to another system, or is read as soon as the outcome of its creation is
 // known.
 func (m *core) onSubscription(ctx context.Context, a *account, e *webhook.SubscriptionEvent) error {
-	list, err := m.storedSubscriptions(ctx, m.db.Conn(), `WHERE account = ? AND subscription_id = ?`, a.Name, strings.ToLower(e.ResourceID))
-	if err != nil || len(list) == 0 {
+	rows, err := m.outside().Rows(ctx, ledger.Subscriptions, ledger.Where{Account: a.Name, Resource: e.ResourceID})
+	if err != nil || len(rows) == 0 {
 		return err
 	}
-	sub, err := m.bookSubscription(ctx, list[0], books.FromWebhook)
+	s, err := m.subscriptionOf(&rows[0])
+	if err == nil {
+		err = m.refresh(ctx, s, books.FromWebhook, ledger.Wait)
+	}
 	if err != nil {
 		return err
 	}
-	if e.Attempt <= readAgain && older(sub, e) {
+	if sub := s.reading.Resource; e.Attempt <= readAgain && older(sub, e) {
 		return fmt.Errorf("the event says that the subscription is %s, and an older state was read, %s: it is read again", e.State(), sub.Status)
 	}
 	return nil
@@ -559,22 +461,22 @@ func older(sub *gateway.Subscription, e *webhook.SubscriptionEvent) bool {
 }
 
 // callSubscription calls the callback of a subscription.
-func (m *core) callSubscription(ctx context.Context, tx sqldb.Tx, f *delivery) error {
-	if m.on.Subscription == nil {
+func (m *core) callSubscription(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
+	if m.callbacks.Subscription == nil {
 		return nil
 	}
-	c := m.db.In(tx)
-	s, err := m.readSubscription(ctx, c, f.record, false)
+	l := m.ledger(tx)
+	s, err := m.showSubscription(ctx, l, f.Record, false)
 	if err != nil {
 		return err
 	}
-	s.Event = SubscriptionEvent(f.kind)
-	if f.charge != "" {
-		ch, err := m.readCharge(ctx, c, f.charge)
+	s.Event = SubscriptionEvent(f.Kind)
+	if f.Charge != "" {
+		ch, err := m.loadCharge(ctx, l, f.Charge)
 		if err != nil {
 			return err
 		}
 		s.Charge = ch.shown()
 	}
-	return m.on.Subscription(ctx, tx, s)
+	return m.callbacks.Subscription(ctx, tx, s)
 }

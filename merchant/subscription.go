@@ -16,6 +16,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -80,19 +81,6 @@ const (
 	ChargedBack   SubscriptionEvent = "charged_back"   // the payment of a period was charged back
 	Ended         SubscriptionEvent = "ended"          // it is canceled, or was rejected; it is not charged again
 )
-
-// The kinds of operations, as the outbox names them.
-const (
-	kindCustomer  = "customers.create"
-	kindSubscribe = "subscriptions.create"
-	kindCancel    = "subscriptions.cancel"
-)
-
-// subscriptionSubject is the key of a subscription's money in the table of orders.
-func subscriptionSubject(id string) string { return "subscription/" + id }
-
-// subscriptionID returns the ID of a subscription, "" if the subject is something else.
-func subscriptionID(subject string) string { return idOf(subject, subscriptionSubject("")) }
 
 func (p *SubscribeParams) validate(a *account) error {
 	switch {
@@ -176,46 +164,29 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) 
 	if err != nil {
 		return nil, err
 	}
-	d, err := m.open(ctx, tx, subscriptionSubject(p.ID))
-	if err != nil {
-		return nil, err
-	}
-	existing, err := d.subscription(ctx, p.ID)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return d.subscribe(ctx, a, &p, params)
-	case err != nil:
-		return nil, err
-	case existing.account != a || existing.sub.asked != p.asked():
-		return nil, fmt.Errorf("%w: subscription %s", ErrReused, p.ID)
-	}
-	if err := existing.save(ctx); err != nil {
-		return nil, err
-	}
-	return m.readSubscription(ctx, d.c, p.ID, true)
-}
-
-// subscribe stores a new subscription and the operation that creates its customer.
-func (d *desk) subscribe(ctx context.Context, a *account, p *SubscribeParams, params string) (*Subscription, error) {
-	s := &subscription{account: a, ref: a.Prefix + p.ID, created: d.now, subscriptionRecord: subscriptionRecord{
-		asked: p.asked(), Books: books.Subscription{ID: p.ID, Operation: books.Waiting, State: New},
-	}}
-	if _, err := a.outbox.InsertTx(ctx, d.tx, p.customer(a)); err != nil {
-		if errors.Is(err, operations.ErrKeyReused) {
-			return nil, fmt.Errorf("%w: the reference %s was used for another customer", ErrReused, s.ref)
+	var added *Subscription
+	at := place{subject: ledger.SubscriptionSubject(p.ID), lock: ledger.New}
+	if err := m.on(ctx, tx, at, func(b *bench) error {
+		switch s := b.subscription; {
+		case s == nil:
+			b.subscription = &subscription{
+				base: base{account: a, Row: ledger.Row{
+					Kind: ledger.Subscriptions, ID: p.ID, Account: a.Name, Subject: b.order.ID, Ref: a.Prefix + p.ID, Params: params, Created: b.now,
+				}},
+				subscriptionRecord: subscriptionRecord{asked: p.asked(), Books: books.Subscription{ID: p.ID, Operation: books.Waiting, State: New}},
+			}
+			added = b.subscription.shown(&Order{})
+			return b.requests.insert(ctx, a, p.customer(a), "the reference "+a.Prefix+p.ID+" was used for another customer")
+		case s.account != a || s.asked != p.asked():
+			return fmt.Errorf("%w: subscription %s", ErrReused, p.ID)
+		default:
+			s.touched = true
+			return nil
 		}
-		return nil, err
+	}); err != nil || added != nil {
+		return added, err
 	}
-	record, err := encoded(&s.subscriptionRecord)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.c.Must(ctx, `INSERT INTO {s}gateway_subscriptions (id, account, ref, state, check_at, created_at, params, record)
-		VALUES (?, ?, ?, ?, {now} + ?, {now}, ?, ?)`,
-		p.ID, a.Name, s.ref, string(New), soonest.Milliseconds(), params, record); err != nil {
-		return nil, err
-	}
-	return s.shown(&Order{}), nil
+	return m.showSubscription(ctx, m.ledger(tx), p.ID, true)
 }
 
 // Subscribe is [Merchant.SubscribeTx] in a transaction of its own. It creates the customer
@@ -246,7 +217,7 @@ func (m *core) Subscribe(ctx context.Context, p SubscribeParams) (*Subscription,
 // then. The request is stored: a failure is only logged.
 func (m *core) sentSubscription(ctx context.Context, stored *Subscription, err error) (*Subscription, error) {
 	if err == nil {
-		err = m.lookSubscription(ctx, stored.ID, books.FromResponse)
+		err = m.look(ctx, ledger.Subscriptions, stored.ID, books.FromResponse)
 	}
 	s, err2 := m.Subscription(ctx, stored.ID)
 	if err2 != nil {
@@ -261,7 +232,7 @@ func (m *core) sentSubscription(ctx context.Context, stored *Subscription, err e
 // Subscription returns a subscription with its charges and their money. The error is
 // [ErrNotFound] if there is none with the ID.
 func (m *core) Subscription(ctx context.Context, id string) (*Subscription, error) {
-	return m.readSubscription(ctx, m.db.Conn(), id, true)
+	return m.showSubscription(ctx, m.outside(), id, true)
 }
 
 // CancelSubscriptionTx cancels a subscription in your transaction. [Merchant.Run] sends the
@@ -284,20 +255,18 @@ func (m *core) cancelSubscriptionTx(ctx context.Context, tx sqldb.Tx, id, reason
 	if err := (operations.CancelSubscription{Key: "1", SubscriptionID: "1", Reason: reason}).Validate(); err != nil {
 		return nil, err
 	}
-	if _, err := m.storedSubscription(ctx, m.db.In(tx), id); err != nil {
-		return nil, err
-	}
-	d, err := m.openSubscription(ctx, tx, id)
+	l := m.ledger(tx)
+	row, err := l.Row(ctx, ledger.Subscriptions, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.cancel(ctx, reason); err != nil {
+	if err := m.on(ctx, tx, place{subject: row.Subject}, func(b *bench) error {
+		b.subscription.touched = true
+		return b.cancel(ctx, reason)
+	}); err != nil {
 		return nil, err
 	}
-	if err := d.save(ctx); err != nil {
-		return nil, err
-	}
-	return m.readSubscription(ctx, d.c, id, true)
+	return m.showSubscription(ctx, l, id, true)
 }
 
 // CancelSubscription is [Merchant.CancelSubscriptionTx] in a transaction of its own. It
@@ -314,7 +283,7 @@ func (m *core) CancelSubscription(ctx context.Context, id, reason string) (*Subs
 	if !s.Canceling {
 		return s, nil
 	}
-	stored, err := m.storedSubscription(ctx, m.db.Conn(), id)
+	stored, err := m.loadSubscription(ctx, m.outside(), id)
 	if err == nil && stored.Cancels > 0 {
 		err = m.send(ctx, stored.account, kindCancel, stored.cancelKey())
 	}
@@ -322,55 +291,52 @@ func (m *core) CancelSubscription(ctx context.Context, id, reason string) (*Subs
 }
 
 // cancel cancels the subscription, or its creation.
-func (d *subscriptionDesk) cancel(ctx context.Context, reason string) error {
-	s := d.sub
+func (b *bench) cancel(ctx context.Context, reason string) error {
+	s := b.subscription
 	switch status := s.Books.Status; {
 	case s.Canceling, s.notMade(), status.Final(), status == gateway.SubscriptionCancelScheduled:
 		return nil
 	case s.Books.SubscriptionID == "":
-		withdrawn, err := d.withdrawCreate(ctx)
+		withdrawn, err := b.withdrawCreate(ctx)
 		if err != nil || withdrawn {
 			return err
 		}
 	}
 	s.Canceling, s.CancelReason = true, reason
-	return d.sendCancel(ctx)
+	return b.sendCancel(ctx)
 }
 
-// withdrawCreate cancels the operation that creates the subscription, unless it was sent or
-// a worker is about to send it. Without the subscription its customer is not needed.
-func (d *subscriptionDesk) withdrawCreate(ctx context.Context) (withdrawn bool, err error) {
-	s, kind := d.sub, kindSubscribe
-	if s.params != "" {
+// withdrawCreate cancels the request for the subscription, unless it was sent or a worker is
+// about to send it. Without the subscription its customer is not needed.
+func (b *bench) withdrawCreate(ctx context.Context) (withdrawn bool, err error) {
+	s, kind := b.subscription, kindSubscribe
+	if s.Params != "" {
 		kind = kindCustomer
 	}
-	e, err := d.account.outbox.FindTx(ctx, d.tx, kind, s.ref)
-	if err == nil {
-		err = d.account.outbox.CancelTx(ctx, d.tx, e.ID)
-	}
+	err = b.requests.withdraw(ctx, s.account, kind, s.Ref)
 	switch {
-	case err == nil, s.params != "" && errors.Is(err, operations.ErrState):
-		s.params = ""
-		return true, d.operation(ctx, books.Abandoned, "")
+	case err == nil, s.Params != "" && errors.Is(err, operations.ErrState):
+		s.Params = ""
+		b.subscriptionIs(books.Abandoned, "")
+		return true, nil
 	case errors.Is(err, operations.ErrState):
 		return false, nil
 	}
 	return false, err
 }
 
-// sendCancel stores the operation that cancels the subscription, if it is known.
-func (d *subscriptionDesk) sendCancel(ctx context.Context) error {
-	s := d.sub
+// sendCancel stores the request that cancels the subscription, if it is known.
+func (b *bench) sendCancel(ctx context.Context) error {
+	s := b.subscription
 	if s.Books.SubscriptionID == "" {
-		return nil // its outcome stores the operation
+		return nil // its outcome stores the request
 	}
 	s.Cancels++
-	_, err := d.account.outbox.InsertTx(ctx, d.tx, operations.CancelSubscription{
+	return b.requests.insert(ctx, s.account, operations.CancelSubscription{
 		Key: s.cancelKey(), SubscriptionID: s.Books.SubscriptionID, Reason: s.CancelReason,
-	})
-	return err
+	}, "the key "+s.cancelKey())
 }
 
-// cancelKey is the key of the last operation that cancels the subscription: after a
-// rejection there may be another one.
-func (s *subscription) cancelKey() string { return s.ref + "-" + strconv.Itoa(s.Cancels) }
+// cancelKey is the key of the last request that cancels the subscription: after a rejection
+// there may be another one.
+func (s *subscription) cancelKey() string { return s.Ref + "-" + strconv.Itoa(s.Cancels) }

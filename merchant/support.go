@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -29,99 +29,39 @@ type Hit struct {
 	Order   string // the ID of its order, "" if it belongs to none
 }
 
-// lookups find records by an identifier, each in an index. A query has the columns
-// account, record and subject. The gateway's IDs are stored in lower case, because the
-// gateway ignores case; yours are not.
-var lookups = []struct {
-	as, kind  string
-	query     string
-	lowerCase bool
-}{
-	{as: "order", kind: "order", query: `SELECT '', SUBSTR(subject, 7), subject FROM {s}gateway_orders WHERE subject = 'order/' || ?`},
-	{as: "charge", kind: "charge", query: `SELECT account, id, subject FROM {s}gateway_charges WHERE id = ?`},
-	{as: "transaction", kind: "charge", query: `SELECT account, id, subject FROM {s}gateway_charges WHERE transaction_id = ?`, lowerCase: true},
-	{as: "end_to_end", kind: "charge", query: `SELECT account, id, subject FROM {s}gateway_charges WHERE end_to_end_id = ?`, lowerCase: true},
-	{
-		as: "refund", kind: "refund",
-		query: `SELECT c.account, r.id, c.subject FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge WHERE r.id = ?`,
-	},
-	{as: "payout", kind: "payout", query: `SELECT account, id, subject FROM {s}gateway_payouts WHERE id = ?`},
-	{as: "transfer", kind: "payout", query: `SELECT account, id, subject FROM {s}gateway_payouts WHERE transfer_id = ?`, lowerCase: true},
-	{as: "subscription", kind: "subscription", query: `SELECT account, id, 'subscription/' || id FROM {s}gateway_subscriptions WHERE id = ?`},
-	{as: "gateway_subscription", kind: "subscription", query: `SELECT account, id, 'subscription/' || id FROM {s}gateway_subscriptions WHERE subscription_id = ?`, lowerCase: true},
-}
-
 // Find returns the records that have an identifier: the ID of an order, refund, payout or
 // subscription, the ID of a charge, which is its external_ref, the gateway's ID of a
 // transaction, transfer or subscription, or the end-to-end ID of a Pix. The case of the gateway's IDs does not matter. The list is empty
 // if there is no such record.
 func (m *core) Find(ctx context.Context, id string) (hits []Hit, err error) {
-	for _, is := range lookups {
-		key := id
-		if is.lowerCase {
-			key = strings.ToLower(id)
-		}
-		err := m.db.Conn().Each(ctx, is.query, []any{key}, func(row database.Scanner) error {
-			h := Hit{As: is.as, Kind: is.kind}
-			err := row.Scan(&h.Account, &h.Record, &h.Order)
-			h.Order = orderID(h.Order)
-			hits = append(hits, h)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
+	found, err := m.outside().Find(ctx, id)
+	for _, h := range found {
+		hits = append(hits, Hit{As: h.As, Kind: h.Kind, Account: h.Account, Record: h.Record, Order: ledger.OrderID(h.Subject)})
 	}
-	return hits, nil
+	return hits, err
 }
 
-// request is the operation of a record.
-type request struct {
-	kind    string // as the outbox names it
-	account string
-	key     string
-	record  string
-	subject string
-}
-
-// requestTables have the records whose requests are in the outbox, by the kind of the
-// operation.
-var requestTables = []struct{ kind, query string }{
-	{kindCharge, `SELECT account, ref AS key, id AS record, subject FROM {s}gateway_charges`},
-	{kindRefund, `SELECT c.account AS account, r.id AS key, r.id AS record, c.subject AS subject
-		FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge`},
-	{kindPayout, `SELECT account, ref AS key, id AS record, subject FROM {s}gateway_payouts`},
-	{kindCustomer, `SELECT account, ref AS key, id AS record, 'subscription/' || id AS subject FROM {s}gateway_subscriptions`},
-	{kindSubscribe, `SELECT account, ref AS key, id AS record, 'subscription/' || id AS subject FROM {s}gateway_subscriptions`},
-}
-
-// readRequests returns the requests that a condition selects.
-func readRequests(ctx context.Context, c sqldb.Session, where string, args ...any) (list []request, err error) {
-	for _, of := range requestTables {
-		err := c.Each(ctx, `SELECT account, key, record, subject FROM (`+of.query+`) AS q WHERE key IS NOT NULL AND `+where, args, func(row database.Scanner) error {
-			r := request{kind: of.kind}
-			err := row.Scan(&r.account, &r.key, &r.record, &r.subject)
-			list = append(list, r)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
+// The kinds of operations, as the outbox names them.
+const (
+	kindCharge    = ledger.CreateTransaction
+	kindRefund    = ledger.RefundTransaction
+	kindPayout    = ledger.CreateTransfer
+	kindCustomer  = ledger.CreateCustomer
+	kindSubscribe = ledger.CreateSubscription
+	kindCancel    = "subscriptions.cancel"
+)
 
 // requestOf returns the request of an operation. Without a record its key is all that is
 // known.
-func (m *core) requestOf(ctx context.Context, c sqldb.Session, e *operations.Entry) (request, error) {
-	list, err := readRequests(ctx, c, `account = ? AND key = ?`, e.Account, e.Key)
+func (m *core) requestOf(ctx context.Context, l ledger.Ledger, e *operations.Entry) (ledger.Request, error) {
+	list, err := l.Requests(ctx, ledger.RequestWhere{Account: e.Account, Key: e.Key})
 	if err != nil {
-		return request{}, err
+		return ledger.Request{}, err
 	}
-	if i := slices.IndexFunc(list, func(r request) bool { return r.kind == e.Kind }); i >= 0 {
+	if i := slices.IndexFunc(list, func(r ledger.Request) bool { return r.Kind == e.Kind }); i >= 0 {
 		return list[i], nil
 	}
-	return request{kind: e.Kind, account: e.Account, key: e.Key, record: e.Key}, nil
+	return ledger.Request{Kind: e.Kind, Account: e.Account, Key: e.Key, Record: e.Key}, nil
 }
 
 // ProblemKind says what a person must decide or look at.
@@ -194,15 +134,20 @@ const failedOften = 5
 // Alert if the list is not empty. A problem stays on it until [Merchant.Resolve] ends it,
 // except that a callback, which is repeated, may succeed before.
 func (m *core) Problems(ctx context.Context) ([]*Problem, error) {
-	c := m.db.Conn()
-	names, args := m.names()
+	l := m.outside()
 	// The outbox says what is ambiguous: it knows it first, and until it is resolved.
-	list, err := m.readProblems(ctx, c, `WHERE closed_at IS NULL AND account IN (`+names+`) AND kind <> ? ORDER BY id`, append(args, string(ProblemAmbiguous))...)
+	rows, err := l.Problems(ctx, ledger.ProblemWhere{Open: true, Accounts: m.names(), Not: ProblemAmbiguous})
 	if err != nil {
 		return nil, err
 	}
-	for _, read := range []func(context.Context, sqldb.Session) ([]*Problem, error){m.failingCallbacks, m.deadLetters, m.stuckOperations} {
-		more, err := read(ctx, c)
+	list := problemsOf(rows)
+	callbacks, err := l.Failing(ctx, failedOften, ledger.FailingWhere{Accounts: m.names()})
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, callbackProblems(callbacks)...)
+	for _, read := range []func(context.Context, ledger.Ledger) ([]*Problem, error){m.deadLetters, m.stuckOperations} {
+		more, err := read(ctx, l)
 		if err != nil {
 			return nil, err
 		}
@@ -214,20 +159,19 @@ func (m *core) Problems(ctx context.Context) ([]*Problem, error) {
 
 func byAge(a, b *Problem) int { return a.Since.Compare(b.Since) }
 
-func (m *core) readProblems(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*Problem, err error) {
-	err = c.Each(ctx, `SELECT id, account, subject, record, kind, text, since FROM {s}gateway_problems `+where, args, func(row database.Scanner) error {
-		p := new(Problem)
-		var id, since int64
-		var subject string
-		if err := row.Scan(&id, &p.Account, &subject, &p.Record, &p.Kind, &p.Text, &since); err != nil {
-			return err
-		}
-		p.ID, p.Order, p.Since = problemID(inProblems, strconv.FormatInt(id, 10)), orderID(subject), time.UnixMilli(since)
-		p.Subscription = subscriptionID(subject)
-		list = append(list, p)
-		return nil
-	})
-	return list, err
+func problemsOf(rows []ledger.Problem) []*Problem {
+	list := make([]*Problem, len(rows))
+	for i := range rows {
+		list[i] = problemOf(&rows[i])
+	}
+	return list
+}
+
+func problemOf(row *ledger.Problem) *Problem {
+	return &Problem{
+		ID: problemID(inProblems, strconv.FormatInt(row.ID, 10)), Account: row.Account, Order: ledger.OrderID(row.Subject),
+		Subscription: ledger.SubscriptionID(row.Subject), Record: row.Record, Kind: row.Kind, Text: row.Text, Since: row.Since,
+	}
 }
 
 // reported makes the problem of an ambiguous request the one that [Merchant.Problems]
@@ -237,12 +181,12 @@ func (m *core) reported(ctx context.Context, tx sqldb.Tx, p *Problem) error {
 	if p.Kind != ProblemAmbiguous || a == nil {
 		return nil
 	}
-	list, err := readRequests(ctx, m.db.In(tx), `account = ? AND record = ?`, p.Account, p.Record)
+	list, err := m.ledger(tx).Requests(ctx, ledger.RequestWhere{Account: p.Account, Record: p.Record})
 	if err != nil {
 		return err
 	}
 	for _, r := range list {
-		switch e, err := a.outbox.FindTx(ctx, tx, r.kind, r.key); {
+		switch e, err := a.outbox.FindTx(ctx, tx, r.Kind, r.Key); {
 		case errors.Is(err, operations.ErrNotFound):
 		case err != nil:
 			return err
@@ -254,29 +198,17 @@ func (m *core) reported(ctx context.Context, tx sqldb.Tx, p *Problem) error {
 	return nil // resolved since
 }
 
-// failingCallbacks returns the problems of the callbacks that have failed often.
-func (m *core) failingCallbacks(ctx context.Context, c sqldb.Session) (list []*Problem, err error) {
-	names, args := m.names()
-	return m.readCallbacks(ctx, c, `account IN (`+names+`)`, args...)
-}
-
-// readCallbacks returns the problems of those that a condition selects.
-func (m *core) readCallbacks(ctx context.Context, c sqldb.Session, where string, args ...any) (list []*Problem, err error) {
-	err = c.Each(ctx, `SELECT seq, account, subject, record, callback, attempts, error, created_at FROM {s}gateway_facts
-		WHERE delivered_at IS NULL AND `+where+` AND attempts >= ? ORDER BY due_at, seq`, append(args, failedOften), func(row database.Scanner) error {
-		p := &Problem{Kind: ProblemCallback}
-		var subject, callback, failure string
-		var seq, attempts, since int64
-		if err := row.Scan(&seq, &p.Account, &subject, &p.Record, &callback, &attempts, &failure, &since); err != nil {
-			return err
+// callbackProblems returns the problems of callbacks that have failed often.
+func callbackProblems(failing []ledger.Failing) []*Problem {
+	list := make([]*Problem, len(failing))
+	for i, f := range failing {
+		list[i] = &Problem{
+			ID: problemID(inFacts, strconv.FormatInt(f.Seq, 10)), Account: f.Account, Order: ledger.OrderID(f.Subject),
+			Subscription: ledger.SubscriptionID(f.Subject), Record: f.Record, Kind: ProblemCallback, Since: f.Since,
+			Text: fmt.Sprintf("the callback %s has failed %d times: %s", f.Callback, f.Attempts, masking.Text(f.Error)),
 		}
-		p.ID, p.Order, p.Since = problemID(inFacts, strconv.FormatInt(seq, 10)), orderID(subject), time.UnixMilli(since)
-		p.Subscription = subscriptionID(subject)
-		p.Text = fmt.Sprintf("the callback %s has failed %d times: %s", callback, attempts, masking.Text(failure))
-		list = append(list, p)
-		return nil
-	})
-	return list, err
+	}
+	return list
 }
 
 // sorted returns the process's accounts by name.
@@ -288,10 +220,10 @@ func (m *core) sorted() []*account {
 const page = 500
 
 // deadLetters returns the problems of the events that could not be handled.
-func (m *core) deadLetters(ctx context.Context, c sqldb.Session) (list []*Problem, err error) {
+func (m *core) deadLetters(ctx context.Context, t ledger.Ledger) (list []*Problem, err error) {
 	for _, a := range m.sorted() {
 		err := a.letters(ctx, func(l *webhook.DeadLetter) (bool, error) {
-			p, _, err := a.letterProblem(ctx, c, l)
+			p, _, err := a.letterProblem(ctx, t, l)
 			list = append(list, p)
 			return true, err
 		})
@@ -323,18 +255,21 @@ func (a *account) letters(ctx context.Context, visit func(*webhook.DeadLetter) (
 
 // letterProblem returns the problem of a dead letter, and the subject of its record, "" if
 // it has none.
-func (a *account) letterProblem(ctx context.Context, c sqldb.Session, l *webhook.DeadLetter) (p *Problem, subject string, err error) {
+func (a *account) letterProblem(ctx context.Context, t ledger.Ledger, l *webhook.DeadLetter) (p *Problem, subject string, err error) {
 	p = &Problem{
 		ID: problemID(inEvents, a.Name, l.Key), Account: a.Name, Kind: ProblemEvent, Since: l.Since,
 		Text: fmt.Sprintf("the event %s of %s could not be handled: %s", l.Kind, l.Resource, masking.Text(l.Reason)),
 	}
 	if family, id, _ := strings.Cut(l.Resource, "/"); webhook.Family(family) == webhook.FamilyTransaction {
-		if _, err := c.Row(ctx, `SELECT id, subject FROM {s}gateway_charges WHERE account = ? AND transaction_id = ?`,
-			[]any{a.Name, strings.ToLower(id)}, &p.Record, &subject); err != nil {
+		rows, err := t.Rows(ctx, ledger.Charges, ledger.Where{Account: a.Name, Resource: id})
+		if err != nil {
 			return nil, "", err
 		}
+		if len(rows) > 0 {
+			p.Record, subject = rows[0].ID, rows[0].Subject
+		}
 	}
-	p.Order, p.Subscription = orderID(subject), subscriptionID(subject)
+	p.Order, p.Subscription = ledger.OrderID(subject), ledger.SubscriptionID(subject)
 	return p, subject, nil
 }
 
@@ -342,7 +277,7 @@ func (a *account) letterProblem(ctx context.Context, c sqldb.Session, l *webhook
 var undecided = []operations.State{operations.Ambiguous, operations.Dead}
 
 // stuckOperations returns the problems of the requests that wait for a person.
-func (m *core) stuckOperations(ctx context.Context, c sqldb.Session) (list []*Problem, err error) {
+func (m *core) stuckOperations(ctx context.Context, l ledger.Ledger) (list []*Problem, err error) {
 	for _, a := range m.sorted() {
 		for after := int64(0); ; {
 			entries, err := a.outbox.List(ctx, operations.Query{States: undecided, After: after, Limit: page})
@@ -350,7 +285,7 @@ func (m *core) stuckOperations(ctx context.Context, c sqldb.Session) (list []*Pr
 				return nil, err
 			}
 			for _, e := range entries {
-				r, err := m.requestOf(ctx, c, e)
+				r, err := m.requestOf(ctx, l, e)
 				if err != nil {
 					return nil, err
 				}
@@ -365,9 +300,9 @@ func (m *core) stuckOperations(ctx context.Context, c sqldb.Session) (list []*Pr
 	return list, nil
 }
 
-func operationProblem(e *operations.Entry, r request) *Problem {
+func operationProblem(e *operations.Entry, r ledger.Request) *Problem {
 	p := &Problem{
-		ID: problemID(inOperations, e.Account, strconv.FormatInt(e.ID, 10)), Account: e.Account, Order: orderID(r.subject), Subscription: subscriptionID(r.subject), Record: r.record, Since: e.UpdatedAt,
+		ID: problemID(inOperations, e.Account, strconv.FormatInt(e.ID, 10)), Account: e.Account, Order: ledger.OrderID(r.Subject), Subscription: ledger.SubscriptionID(r.Subject), Record: r.Record, Since: e.UpdatedAt,
 	}
 	if e.State == operations.Ambiguous {
 		p.Kind, p.Text = ProblemAmbiguous, fmt.Sprintf("the outcome of %s %s is not known: %s", e.Kind, e.Key, masking.Text(e.Ambiguity))
@@ -411,32 +346,32 @@ type Step struct {
 // decisions. The list is empty if there is no such order. The error is [ErrAccount] if
 // this process lacks an account of the order.
 func (m *core) Story(ctx context.Context, order string) ([]Step, error) {
-	return m.story(ctx, m.db.Conn(), orderSubject(order))
+	return m.story(ctx, m.outside(), ledger.OrderSubject(order))
 }
 
-func (m *core) story(ctx context.Context, c sqldb.Session, subject string) (story []Step, err error) {
-	for _, read := range []func(context.Context, sqldb.Session, string) ([]Step, error){m.requestSteps, factSteps, m.problemSteps, decisionSteps} {
-		steps, err := read(ctx, c, subject)
+func (m *core) story(ctx context.Context, l ledger.Ledger, subject string) (story []Step, err error) {
+	for _, steps := range []func(context.Context, ledger.Ledger, string) ([]Step, error){m.requestSteps, factSteps, problemSteps, decisionSteps} {
+		more, err := steps(ctx, l, subject)
 		if err != nil {
 			return nil, err
 		}
-		story = append(story, steps...)
+		story = append(story, more...)
 	}
 	slices.SortStableFunc(story, func(a, b Step) int { return a.At.Compare(b.At) })
 	return story, nil
 }
 
-func (m *core) requestSteps(ctx context.Context, c sqldb.Session, subject string) (steps []Step, err error) {
-	requests, err := readRequests(ctx, c, `subject = ?`, subject)
+func (m *core) requestSteps(ctx context.Context, l ledger.Ledger, subject string) (steps []Step, err error) {
+	requests, err := l.Requests(ctx, ledger.RequestWhere{Subject: subject})
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range requests {
-		a, err := m.account(r.account)
+		a, err := m.account(r.Account)
 		if err != nil {
 			return nil, err
 		}
-		list, err := a.outbox.List(ctx, operations.Query{Kind: r.kind, Key: r.key})
+		list, err := a.outbox.List(ctx, operations.Query{Kind: r.Kind, Key: r.Key})
 		if err != nil {
 			return nil, err
 		}
@@ -444,87 +379,71 @@ func (m *core) requestSteps(ctx context.Context, c sqldb.Session, subject string
 			continue
 		}
 		e := list[0]
-		step := Step{Kind: StepRequest, Account: r.account, Record: r.record, At: e.CreatedAt, Text: r.kind + " stored"}
+		step := Step{Kind: StepRequest, Account: r.Account, Record: r.Record, At: e.CreatedAt, Text: r.Kind + " stored"}
 		steps = append(steps, step)
 		for _, note := range e.History {
-			step.At, step.Text = note.At, r.kind+": "+masking.Text(note.Text)
+			step.At, step.Text = note.At, r.Kind+": "+masking.Text(note.Text)
 			steps = append(steps, step)
 		}
-		step.At, step.Text = e.UpdatedAt, r.kind+": "+string(e.State)
+		step.At, step.Text = e.UpdatedAt, r.Kind+": "+string(e.State)
 		steps = append(steps, step)
 	}
 	return steps, nil
 }
 
 // factSteps returns the facts, and their callbacks.
-func factSteps(ctx context.Context, c sqldb.Session, subject string) (steps []Step, err error) {
-	err = c.Each(ctx, `SELECT account, record, kind, COALESCE(amount, 0), currency, about, at, source, callback, created_at,
-		COALESCE(delivered_at, 0), attempts, error FROM {s}gateway_facts WHERE subject = ? ORDER BY seq`, []any{subject}, func(row database.Scanner) error {
-		s := Step{Kind: StepFact}
-		var kind, callback, failure string
-		var about, at, created, delivered, attempts int64
-		if err := row.Scan(&s.Account, &s.Record, &kind, &s.Amount, &s.Currency, &about, &at, &s.Source, &callback, &created, &delivered, &attempts, &failure); err != nil {
-			return err
+func factSteps(ctx context.Context, l ledger.Ledger, subject string) (steps []Step, err error) {
+	facts, err := l.FactsOf(ctx, subject)
+	for i := range facts {
+		f := &facts[i]
+		s := Step{
+			At: f.At, Kind: StepFact, Account: f.Account, Record: f.Record, Text: string(f.Kind), Amount: f.Amount, Currency: f.Currency, Source: string(f.Source),
 		}
-		s.At, s.Text = time.UnixMilli(at), kind
-		if about != 0 {
-			s.Text += " of " + gateway.FormatAmount(about, s.Currency)
+		if f.About != 0 {
+			s.Text += " of " + gateway.FormatAmount(f.About, f.Currency)
 		}
-		if books.Callback(callback) != onProblem { // the problem is a step itself
+		if f.Callback != onProblem { // the problem is a step itself
 			steps = append(steps, s)
 		}
-		if callback == "" {
-			return nil
+		if f.Callback == books.None {
+			continue
 		}
-		s.Kind, s.Amount, s.Currency, s.Source = StepCallback, 0, "", ""
-		if delivered != 0 {
-			s.At, s.Text = time.UnixMilli(delivered), callback+" delivered"
-			if attempts > 0 {
-				s.Text += fmt.Sprintf(" after %d failures", attempts)
+		s = Step{At: f.Created, Kind: StepCallback, Account: f.Account, Record: f.Record, Text: string(f.Callback) + " waits"}
+		switch {
+		case !f.Delivered.IsZero():
+			s.At, s.Text = f.Delivered, string(f.Callback)+" delivered"
+			if f.Attempts > 0 {
+				s.Text += fmt.Sprintf(" after %d failures", f.Attempts)
 			}
-		} else {
-			s.At, s.Text = time.UnixMilli(created), callback+" waits"
-			if attempts > 0 {
-				s.Text = fmt.Sprintf("%s has failed %d times: %s", callback, attempts, masking.Text(failure))
-			}
+		case f.Attempts > 0:
+			s.Text = fmt.Sprintf("%s has failed %d times: %s", f.Callback, f.Attempts, masking.Text(f.Error))
 		}
 		steps = append(steps, s)
-		return nil
-	})
+	}
 	return steps, err
 }
 
-func (m *core) problemSteps(ctx context.Context, c sqldb.Session, subject string) ([]Step, error) {
-	problems, err := m.readProblems(ctx, c, `WHERE subject = ? ORDER BY id`, subject)
-	if err != nil {
-		return nil, err
-	}
+func problemSteps(ctx context.Context, l ledger.Ledger, subject string) ([]Step, error) {
+	problems, err := l.Problems(ctx, ledger.ProblemWhere{Subject: subject})
 	steps := make([]Step, 0, len(problems))
 	for _, p := range problems {
 		steps = append(steps, Step{At: p.Since, Kind: StepProblem, Account: p.Account, Record: p.Record, Text: string(p.Kind) + ": " + p.Text})
 	}
-	return steps, nil
+	return steps, err
 }
 
-func decisionSteps(ctx context.Context, c sqldb.Session, subject string) (steps []Step, err error) {
-	err = c.Each(ctx, `SELECT account, record, kind, decision, resource_id, decided_by, why, error, created_at FROM {s}gateway_notes
-		WHERE subject = ? ORDER BY id`, []any{subject}, func(row database.Scanner) error {
-		s := Step{Kind: StepDecision}
-		var kind, decision, resource, why, failure string
-		var at int64
-		if err := row.Scan(&s.Account, &s.Record, &kind, &decision, &resource, &s.By, &why, &failure, &at); err != nil {
-			return err
+func decisionSteps(ctx context.Context, l ledger.Ledger, subject string) (steps []Step, err error) {
+	notes, err := l.Notes(ctx, subject)
+	for _, n := range notes {
+		s := Step{At: n.At, Kind: StepDecision, Account: n.Account, Record: n.Record, By: n.By, Text: n.Kind + ": " + n.Decision}
+		if n.Resource != "" {
+			s.Text += " as " + n.Resource
 		}
-		s.At, s.Text = time.UnixMilli(at), kind+": "+decision
-		if resource != "" {
-			s.Text += " as " + resource
-		}
-		s.Text += ": " + masking.Text(why)
-		if failure != "" {
-			s.Text += ", which failed: " + masking.Text(failure)
+		s.Text += ": " + masking.Text(n.Why)
+		if n.Error != "" {
+			s.Text += ", which failed: " + masking.Text(n.Error)
 		}
 		steps = append(steps, s)
-		return nil
-	})
+	}
 	return steps, err
 }

@@ -11,14 +11,15 @@ CREATE TABLE {s}gateway_schema (
 -- key of the digests by which erased operations are recognized. The other columns are those
 -- of package merchant.
 CREATE TABLE {s}gateway_accounts (
-	name        text NOT NULL PRIMARY KEY,
-	fingerprint text NOT NULL,
-	digest_key  text NOT NULL,
-	created_at  {int} NOT NULL,
-	prefix      text UNIQUE,
-	zone        text,
-	sweep_at    {int},
-	balance_at  {int}
+	name          text NOT NULL PRIMARY KEY,
+	fingerprint   text NOT NULL,
+	digest_key    text NOT NULL,
+	created_at    {int} NOT NULL,
+	prefix        text UNIQUE,
+	zone          text,
+	sweep_at      {int},
+	deep_sweep_at {int},
+	balance_at    {int}
 );
 INSERT INTO {s}gateway_schema (part, version, oldest, applied_at)
 	VALUES ('accounts', 1, 1, {now});

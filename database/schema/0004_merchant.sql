@@ -7,7 +7,10 @@
 -- charges of a subscription are the gateway's and have no reference. The column params has
 -- the request for a subscription until its customer exists. Table gateway_link_sales has what
 -- a sale by each link looks like, at each version of its products. Table gateway_balances has
--- balances at the gateway, and the sum of the account's entries at the same time.
+-- balances at the gateway, and the sum of the account's entries at the same time. Table
+-- gateway_checks has when a charge, payout or subscription is compared with the gateway; one
+-- that is not compared any more has no row. A comparison that has begun holds a lease, which is
+-- in no index, so that PostgreSQL need not change one.
 CREATE TABLE {s}gateway_balances (
 	account  text NOT NULL,
 	currency text NOT NULL,
@@ -38,7 +41,6 @@ CREATE TABLE {s}gateway_charges (
 	transaction_id text,
 	end_to_end_id  text,
 	state          text NOT NULL,
-	check_at       {int},
 	created_at     {int} NOT NULL,
 	record         text NOT NULL,
 	UNIQUE (account, ref),
@@ -48,7 +50,6 @@ CREATE UNIQUE INDEX gateway_charges_open ON {s}gateway_charges (subject)
 	WHERE state IN ('new', 'unknown', 'ambiguous') AND ref IS NOT NULL;
 CREATE INDEX gateway_charges_subject ON {s}gateway_charges (subject, attempt);
 CREATE INDEX gateway_charges_end_to_end ON {s}gateway_charges (end_to_end_id) WHERE end_to_end_id IS NOT NULL;
-CREATE INDEX gateway_charges_check ON {s}gateway_charges (check_at) WHERE check_at IS NOT NULL;
 CREATE TABLE {s}gateway_refunds (
 	id         text PRIMARY KEY,
 	charge     text NOT NULL REFERENCES {s}gateway_charges (id),
@@ -64,14 +65,12 @@ CREATE TABLE {s}gateway_payouts (
 	ref         text NOT NULL,
 	transfer_id text,
 	state       text NOT NULL,
-	check_at    {int},
 	created_at  {int} NOT NULL,
 	record      text NOT NULL,
 	UNIQUE (account, ref),
 	UNIQUE (account, transfer_id)
 );
 CREATE INDEX gateway_payouts_subject ON {s}gateway_payouts (subject, created_at);
-CREATE INDEX gateway_payouts_check ON {s}gateway_payouts (check_at) WHERE check_at IS NOT NULL;
 CREATE TABLE {s}gateway_links (
 	id         text PRIMARY KEY,
 	account    text NOT NULL,
@@ -92,14 +91,23 @@ CREATE TABLE {s}gateway_subscriptions (
 	ref             text NOT NULL,
 	subscription_id text,
 	state           text NOT NULL,
-	check_at        {int},
 	created_at      {int} NOT NULL,
 	params          text NOT NULL,
 	record          text NOT NULL,
 	UNIQUE (account, ref),
 	UNIQUE (account, subscription_id)
 );
-CREATE INDEX gateway_subscriptions_check ON {s}gateway_subscriptions (check_at) WHERE check_at IS NOT NULL;
+CREATE TABLE {s}gateway_checks (
+	kind        text NOT NULL,
+	id          text NOT NULL,
+	account     text NOT NULL,
+	lane        {int} NOT NULL,
+	check_at    {int} NOT NULL,
+	lease_until {int},
+	PRIMARY KEY (kind, id)
+{postgres}) WITH (fillfactor = 70);
+{sqlite});
+CREATE INDEX gateway_checks_due ON {s}gateway_checks (account, lane, check_at);
 CREATE TABLE {s}gateway_facts (
 	seq          {id},
 	key          text NOT NULL UNIQUE,
@@ -122,6 +130,7 @@ CREATE TABLE {s}gateway_facts (
 	error        text NOT NULL
 );
 CREATE INDEX gateway_facts_due ON {s}gateway_facts (due_at, seq) WHERE delivered_at IS NULL;
+CREATE INDEX gateway_facts_open ON {s}gateway_facts (subject, seq) WHERE (delivered_at + 0) IS NULL;
 CREATE INDEX gateway_facts_subject ON {s}gateway_facts (subject, seq);
 CREATE INDEX gateway_facts_month ON {s}gateway_facts (account, month) WHERE amount IS NOT NULL;
 CREATE TABLE {s}gateway_problems (

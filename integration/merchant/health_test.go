@@ -163,7 +163,7 @@ func TestHealthCountsWhatWaitsAndFails(t *testing.T) {
 
 		// Nothing runs: requests and comparisons wait.
 		w.stored(pix(w.order("H2"), 800))
-		w.exec(`UPDATE gateway_charges SET check_at = 1 WHERE id = 'shop-H1-1'`)
+		w.exec(`UPDATE gateway_checks SET check_at = 1 WHERE id = 'shop-H1-1'`)
 		w.exec(`INSERT INTO gateway_problems (key, account, subject, record, kind, text, since) VALUES ('shop:1', 'shop', 'order/H1', 'shop-H1-1', 'underpaid', 'less', 1)`)
 		w.exec(`INSERT INTO gateway_problems (key, account, subject, record, kind, text, since, closed_at) VALUES ('shop:2', 'shop', 'order/H1', 'shop-H1-1', 'underpaid', 'less', 1, 2)`)
 		w.exec(`INSERT INTO gateway_problems (key, account, subject, record, kind, text, since) VALUES ('other:1', 'other', 'order/H1', 'x', 'underpaid', 'less', 1)`)

@@ -368,7 +368,7 @@ func TestAPayoutIsCompared(t *testing.T) {
 		order := w.order("P11")
 		p := w.sent(bill("b", order, 1000))
 		w.settle(p.TransferID)
-		w.exec(`UPDATE gateway_payouts SET check_at = 0`)
+		w.exec(`UPDATE gateway_checks SET check_at = 0 WHERE kind = 'payout'`)
 		w.reaches(order, "payout paid b 1000")
 		assert.Equal(w, int64(1000), w.state(order).PaidOut)
 	})

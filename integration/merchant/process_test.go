@@ -56,7 +56,7 @@ func (d defect) change(statement string) string {
 	return statement
 }
 
-var notFirst = regexp.MustCompile(`AND NOT EXISTS \(SELECT 1 FROM gateway_facts [^)]*\)`)
+var notFirst = regexp.MustCompile(`AND \(SELECT e\.seq FROM [^)]*\) IS NULL [^)]*\) IS NULL`)
 
 // shop is a process of a shop.
 type shop struct {

@@ -216,8 +216,8 @@ func (w *world) fill() {
 	w.Helper()
 	copies := `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)`
 	for _, statement := range []string{
-		`INSERT INTO gateway_charges (id, account, subject, attempt, ref, transaction_id, state, check_at, created_at, record)
-			` + copies + ` SELECT id || i, account, subject || i, attempt, ref || i, transaction_id || i, state, NULL, created_at, record FROM gateway_charges, n`,
+		`INSERT INTO gateway_charges (id, account, subject, attempt, ref, transaction_id, state, created_at, record)
+			` + copies + ` SELECT id || i, account, subject || i, attempt, ref || i, transaction_id || i, state, created_at, record FROM gateway_charges, n`,
 		`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
 			` + copies + ` SELECT key || i, account, subject || i, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error
 			FROM gateway_facts, n WHERE kind = 'settled'`,

@@ -352,7 +352,7 @@ func (s *shopStorm) mark(set map[string]bool, order string) {
 // compared stays: of hundreds that are due, the last one would else never be.
 func (s *shopStorm) pass() {
 	for _, statement := range []string{
-		`UPDATE gateway_charges SET check_at = check_at / 1000 WHERE check_at > 100000000000`,
+		`UPDATE gateway_checks SET check_at = check_at / 1000 WHERE check_at > 100000000000`,
 		`UPDATE gateway_facts SET due_at = 1 WHERE delivered_at IS NULL AND due_at > 1`,
 		`UPDATE gateway_webhook_events SET due = 1 WHERE state = 1 AND due > 1`,
 		`UPDATE gateway_operations SET due_at = 1 WHERE state IN ('waiting', 'decided') AND due_at > 1`,

@@ -263,7 +263,7 @@ func TestAChargebackAfterTheEndIsFound(t *testing.T) {
 		w.reaches("C2", "started started 2990", "ended ended 0")
 		w.handledAll()
 		w.eventually("the subscription is not compared any more", func() (ended bool) {
-			require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT check_at IS NULL FROM gateway_subscriptions`).Scan(&ended))
+			require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT COUNT(*) = 0 FROM gateway_checks WHERE kind = 'subscription'`).Scan(&ended))
 			return ended
 		})
 		w.gw.Webhooks.Hold()

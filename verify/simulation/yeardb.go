@@ -166,8 +166,8 @@ const (
 )
 
 var (
-	notFirst = regexp.MustCompile(`AND NOT EXISTS \(SELECT 1 FROM gateway_facts [^)]*\)`)
-	compares = regexp.MustCompile(`WHERE check_at (IS NOT NULL|<=)`)
+	notFirst = regexp.MustCompile(`AND \(SELECT e\.seq FROM [^)]*\) IS NULL [^)]*\) IS NULL`)
+	compares = regexp.MustCompile(`FROM gateway_checks( AS \w+)? WHERE`)
 	sweeps   = regexp.MustCompile(`EXISTS \(SELECT 1 FROM gateway_links`)
 )
 
@@ -175,7 +175,7 @@ var (
 func (d YearDefect) change(statement string) string {
 	switch d {
 	case NeverCompares:
-		return sweeps.ReplaceAllString(compares.ReplaceAllString(statement, "WHERE 0 AND check_at $1"), "0 AND $0")
+		return sweeps.ReplaceAllString(compares.ReplaceAllString(statement, "$0 0 AND"), "0 AND $0")
 	case CallsBackAnyOrder:
 		return notFirst.ReplaceAllString(statement, "")
 	default:

@@ -1,0 +1,293 @@
+package merchant
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
+)
+
+// chargeRecord is what is stored about a charge.
+type chargeRecord struct {
+	Books books.Charge
+
+	// What was asked for, to recognize a charge that is asked for again.
+	Amount       int64
+	Currency     gateway.Currency
+	Method       gateway.Method
+	Installments int
+
+	// What the buyer needs, as the newest reading shows it.
+	PixCode    string
+	EndToEndID string
+	Voucher    *gateway.VoucherDetails
+	Challenge  *gateway.NextAction
+	ExpiresAt  time.Time
+
+	// Of a sale by link.
+	Link  string
+	Buyer *gateway.Buyer
+}
+
+// charge is a charge with its place and its refunds.
+type charge struct {
+	base
+	chargeRecord
+
+	refunds []*refund // the oldest first
+}
+
+func (ch *charge) row() (ledger.Row, error) {
+	row := ch.Row
+	row.Resource, row.EndToEnd, row.State = strings.ToLower(ch.Books.TransactionID), strings.ToLower(ch.EndToEndID), ch.Books.State
+	var err error
+	row.Record, err = encoded(&ch.chargeRecord)
+	return row, err
+}
+
+func (ch *charge) taken() error {
+	if ch.Ref == "" {
+		return fmt.Errorf("%w: transaction %s has a charge of another account", ErrAccount, ch.Books.TransactionID)
+	}
+	return fmt.Errorf("%w: charge %s", ErrReused, ch.Books.ID)
+}
+
+// books returns what a change of the charge needs.
+func (ch *charge) books(o *books.Order) books.Books {
+	is := books.Books{Order: *o, Charge: ch.Books}
+	for _, r := range ch.refunds {
+		is.Refunds = append(is.Refunds, r.Refund)
+	}
+	return is
+}
+
+// refund is a refund with its place.
+type refund struct {
+	books.Refund
+
+	stored ledger.Refund // Record is "" if it is new
+}
+
+func (r *refund) row(ch *charge) (ledger.Refund, error) {
+	row := r.stored
+	row.ID, row.Charge, row.Account, row.Subject, row.State = r.ID, ch.ID, ch.Account, ch.Subject, r.State
+	var err error
+	row.Record, err = encoded(&r.Refund)
+	return row, err
+}
+
+// loadCharges returns charges without their refunds, those of a subject the oldest first.
+func (m *core) loadCharges(ctx context.Context, l ledger.Ledger, w ledger.Where) ([]*charge, error) {
+	rows, err := l.Rows(ctx, ledger.Charges, w)
+	if err != nil {
+		return nil, err
+	}
+	charges := make([]*charge, len(rows))
+	for i := range rows {
+		if charges[i], err = m.chargeOf(&rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return charges, nil
+}
+
+func (m *core) chargeOf(row *ledger.Row) (*charge, error) {
+	ch := &charge{base: base{Row: *row, account: m.anyAccount(row.Account)}}
+	return ch, decode(row.Record, &ch.chargeRecord)
+}
+
+// loadCharge returns a charge without its refunds, or [ErrNotFound].
+func (m *core) loadCharge(ctx context.Context, l ledger.Ledger, id string) (*charge, error) {
+	row, err := l.Row(ctx, ledger.Charges, id)
+	if err != nil {
+		return nil, err
+	}
+	return m.chargeOf(row)
+}
+
+// loadRefunds adds the refunds of charges of one subject. What was not paid has none.
+func (m *core) loadRefunds(ctx context.Context, l ledger.Ledger, charges []*charge) error {
+	var w ledger.RefundWhere
+	paid := make(map[string]*charge)
+	for _, ch := range charges {
+		if ch.Books.Paid > 0 {
+			paid[ch.ID] = ch
+			w = ledger.RefundWhere{Subject: ch.Subject}
+			if len(charges) == 1 {
+				w = ledger.RefundWhere{Charge: ch.ID}
+			}
+		}
+	}
+	if len(paid) == 0 {
+		return nil
+	}
+	rows, err := l.Refunds(ctx, w)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		r, err := refundOf(&rows[i])
+		if err != nil {
+			return err
+		}
+		if ch := paid[rows[i].Charge]; ch != nil {
+			ch.refunds = append(ch.refunds, r)
+		}
+	}
+	return nil
+}
+
+func refundOf(row *ledger.Refund) (*refund, error) {
+	r := &refund{stored: *row}
+	return r, decode(row.Record, &r.Refund)
+}
+
+// loadRefund returns a refund and its charge without its other refunds, nil if there is none.
+func (m *core) loadRefund(ctx context.Context, l ledger.Ledger, id string) (*refund, *charge, error) {
+	rows, err := l.Refunds(ctx, ledger.RefundWhere{ID: id})
+	if err != nil || len(rows) == 0 {
+		return nil, nil, err
+	}
+	r, err := refundOf(&rows[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	ch, err := m.loadCharge(ctx, l, rows[0].Charge)
+	return r, ch, err
+}
+
+// read reads the charge's transaction, and returns what books it. Without a transaction
+// there is only what the outbox knows.
+func (ch *charge) read(ctx context.Context, source books.Source) (func(*bench) error, error) {
+	if ch.Books.TransactionID == "" {
+		return func(b *bench) error { return b.touch(ch.ID) }, nil
+	}
+	r, err := ch.account.readTransaction(ctx, ch.Books.TransactionID, source)
+	if err != nil {
+		return nil, err
+	}
+	return func(b *bench) error { return b.bookOne(ch.ID, r) }, nil
+}
+
+// readTransaction reads a transaction.
+func (a *account) readTransaction(ctx context.Context, id string, source books.Source) (r books.Reading[gateway.Transaction], err error) {
+	if err := a.present(); err != nil {
+		return r, err
+	}
+	r.Source, r.At = source, a.m.clock.now()
+	r.Resource, err = a.Client.Transactions.Get(ctx, id)
+	return r, err
+}
+
+// touch plans the next comparison of a charge anew.
+func (b *bench) touch(id string) error {
+	ch, err := b.charge(id)
+	if err == nil {
+		ch.touched = true
+	}
+	return err
+}
+
+// bookOne books a reading of a charge's transaction. If its status has changed, the
+// subscription that it is a charge of may show more, and is read soon.
+func (b *bench) bookOne(id string, r books.Reading[gateway.Transaction]) error {
+	ch, err := b.charge(id)
+	if err != nil {
+		return err
+	}
+	before := ch.Books.Status
+	b.book(ch, r)
+	if b.subscription != nil && ch.Books.Status != before {
+		b.subscription.ReadAfter, b.subscription.touched = b.now, true
+	}
+	return nil
+}
+
+// book books a reading of a charge's transaction. A transaction with its reference that is
+// another payment was made by another system, and is not booked. The outbox compares the
+// response to a create itself.
+func (b *bench) book(ch *charge, r books.Reading[gateway.Transaction]) {
+	ch.touched = true
+	if ch.Books.TransactionID == "" && r.Source != books.FromResponse && !ch.fits(r.Resource) {
+		b.unmatched(ch.account, ch.Books.ID, "transaction "+r.Resource.ID)
+		return
+	}
+	b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyTransaction(is, r) })
+	if t := r.Resource; strings.EqualFold(t.ID, ch.Books.TransactionID) && t.Status == ch.Books.Status {
+		ch.show(t)
+	}
+}
+
+// fits reports whether a transaction is the one that was asked for.
+func (r *chargeRecord) fits(t *gateway.Transaction) bool {
+	return t.AmountIs(r.Amount) && t.Method == r.Method && (t.Currency == "" || t.Currency == r.Currency)
+}
+
+// show takes over what the buyer needs.
+func (r *chargeRecord) show(t *gateway.Transaction) {
+	r.Voucher, r.Challenge = t.Voucher, nil
+	if t.Pix != nil {
+		r.PixCode, r.EndToEndID, r.ExpiresAt = t.Pix.QRCode, t.Pix.EndToEndID, t.Pix.ExpirationDate.Time
+	}
+	if t.Voucher != nil {
+		r.ExpiresAt = t.Voucher.ExpirationDate.Time
+	}
+	if t.Status == gateway.TransactionThreeDSRequired || t.Status == gateway.TransactionPending {
+		r.Challenge = t.NextAction
+	}
+}
+
+// next returns when the charge is compared again. The wait grows with the charge's age.
+func (ch *charge) next(now time.Time, cfg *Config) *time.Duration {
+	age := now.Sub(ch.Created)
+	wait := min(max(age/4, soonest), latest)
+	refunding := false
+	for _, r := range ch.refunds {
+		switch {
+		case r.Operation == books.Applied && !r.Shown: // usually the next reading shows it
+			wait, refunding = min(wait, max(now.Sub(r.AppliedAt), 100*time.Millisecond), soonest), true
+		case !r.Operation.Ended():
+			wait, refunding = min(wait, soonest), true
+		}
+	}
+	switch state := ch.Books.State; {
+	case refunding:
+	case state == Withdrawn, state == Failed && ch.Books.Status == "", state == Failed && age > giveUp:
+		return nil // a charge that failed may still be paid late
+	case ch.Books.PaidAt.IsZero() && ch.Books.Paid == 0:
+	case now.Sub(ch.paidAt()) > cfg.CompareFor:
+		return nil
+	default:
+		wait = cfg.CompareEvery
+	}
+	return &wait
+}
+
+func (ch *charge) paidAt() time.Time {
+	if ch.Books.PaidAt.IsZero() {
+		return ch.Created
+	}
+	return ch.Books.PaidAt
+}
+
+// shown returns the charge as the merchant gets it.
+func (ch *charge) shown() *Charge {
+	b := &ch.Books
+	return &Charge{
+		ID: b.ID, Account: ch.Account, Order: ledger.OrderID(ch.Subject), Subscription: ledger.SubscriptionID(ch.Subject), Attempt: ch.Attempt,
+		TransactionID: b.TransactionID, Method: ch.Method,
+		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
+		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
+		Origin: b.Origin, Link: ch.Link, Buyer: ch.Buyer,
+		account: ch.account, EndToEndID: ch.EndToEndID, CreatedAt: ch.Created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
+	}
+}
+
+// refund returns a refund of the charge as the merchant gets it.
+func (ch *charge) refund(r *books.Refund) *Refund {
+	return &Refund{ID: r.ID, Account: ch.Account, Charge: ch.ID, State: r.State, Amount: r.Moved, Reason: r.Reason}
+}

@@ -1,0 +1,133 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
+)
+
+// LockAccount locks an account until the transaction ends.
+func (l Ledger) LockAccount(ctx context.Context, name string) error {
+	_, err := l.s.Row(ctx, `SELECT name FROM {s}gateway_accounts WHERE name = ? {lock}`, []any{name}, new(string))
+	return err
+}
+
+// Prefix is the prefix of an account's references.
+type Prefix struct{ Account, Prefix string }
+
+// Prefixes returns the prefixes of all accounts but one.
+func (l Ledger) Prefixes(ctx context.Context, but string) ([]Prefix, error) {
+	return all(ctx, l, `SELECT name, prefix FROM {s}gateway_accounts WHERE name <> ? AND prefix IS NOT NULL ORDER BY name`, []any{but},
+		func(row database.Scanner, p *Prefix) error { return row.Scan(&p.Account, &p.Prefix) })
+}
+
+// SetAccount stores the prefix and the zone of an account unless it has them, and returns
+// those that it has.
+func (l Ledger) SetAccount(ctx context.Context, name, prefix, zone string) (storedPrefix, storedZone string, err error) {
+	if _, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET prefix = ?, zone = ? WHERE name = ? AND prefix IS NULL`, prefix, zone, name); err != nil {
+		return "", "", err
+	}
+	_, err = l.s.Row(ctx, `SELECT COALESCE(prefix, ''), COALESCE(zone, '') FROM {s}gateway_accounts WHERE name = ?`, []any{name}, &storedPrefix, &storedZone)
+	return storedPrefix, storedZone, err
+}
+
+// ClaimSweep reports whether the search for sales of an account is due, and has this process
+// do it. Without a link there are no sales. deep reports whether it is time to look further
+// back.
+func (l Ledger) ClaimSweep(ctx context.Context, account string, every, deepEvery time.Duration) (claimed, deep bool, err error) {
+	var at, deepAt, now int64
+	isDue, err := l.s.Row(ctx, `SELECT COALESCE(sweep_at, 0), COALESCE(deep_sweep_at, 0), {now} FROM {s}gateway_accounts
+		WHERE name = ? AND COALESCE(sweep_at, 0) <= {now} AND EXISTS (SELECT 1 FROM {s}gateway_links WHERE account = gateway_accounts.name)`,
+		[]any{account}, &at, &deepAt, &now)
+	if err != nil || !isDue {
+		return false, false, err
+	}
+	if deep = deepAt <= now; deep {
+		deepAt = now + deepEvery.Milliseconds()
+	}
+	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET sweep_at = {now} + ?, deep_sweep_at = ? WHERE name = ? AND COALESCE(sweep_at, 0) = ?`,
+		every.Milliseconds(), deepAt, account, at)
+	return n > 0, deep, err
+}
+
+// SweepAgain makes the next search of an account look further back once more.
+func (l Ledger) SweepAgain(ctx context.Context, account string) error {
+	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET deep_sweep_at = 0 WHERE name = ?`, account)
+	return err
+}
+
+// ClaimBalance reports whether the balance of an account is due, and has this process note
+// it.
+func (l Ledger) ClaimBalance(ctx context.Context, account string, again time.Duration) (bool, error) {
+	var at int64
+	isDue, err := l.s.Row(ctx, `SELECT COALESCE(balance_at, 0) FROM {s}gateway_accounts WHERE name = ? AND COALESCE(balance_at, 0) <= {now}`,
+		[]any{account}, &at)
+	if err != nil || !isDue {
+		return false, err
+	}
+	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET balance_at = {now} + ? WHERE name = ? AND COALESCE(balance_at, 0) = ?`,
+		again.Milliseconds(), account, at)
+	return n > 0, err
+}
+
+// Balance is an account's balance at the gateway, and the sum of its entries at that time.
+type Balance struct {
+	At              time.Time
+	Balance, Booked int64
+}
+
+// Booked returns the sum of an account's entries in a currency, and when it was.
+func (l Ledger) Booked(ctx context.Context, account string, currency gateway.Currency) (b Balance, err error) {
+	var at int64
+	_, err = l.s.Row(ctx, `SELECT {now}, CAST(COALESCE(SUM(amount), 0) AS {int}) FROM {s}gateway_facts
+		WHERE account = ? AND amount IS NOT NULL AND currency = ?`, []any{account, string(currency)}, &at, &b.Booked)
+	b.At = time.UnixMilli(at)
+	return b, err
+}
+
+// NoteBalance stores a balance. The next one is due in a time.
+func (l Ledger) NoteBalance(ctx context.Context, account string, currency gateway.Currency, b Balance, next time.Duration) error {
+	if err := l.s.Must(ctx, `INSERT INTO {s}gateway_balances (account, currency, at, balance, booked) VALUES (?, ?, ?, ?, ?)`,
+		account, string(currency), b.At.UnixMilli(), b.Balance, b.Booked); err != nil {
+		return err
+	}
+	return l.s.Must(ctx, `UPDATE {s}gateway_accounts SET balance_at = {now} + ? WHERE name = ?`, next.Milliseconds(), account)
+}
+
+// Balances returns the balances of an account that were noted in a time.
+func (l Ledger) Balances(ctx context.Context, account string, currency gateway.Currency, from, to time.Time) ([]Balance, error) {
+	return all(ctx, l, `SELECT at, balance, booked FROM {s}gateway_balances WHERE account = ? AND currency = ? AND at >= ? AND at < ? ORDER BY at`,
+		[]any{account, string(currency), from.UnixMilli(), to.UnixMilli()}, func(row database.Scanner, b *Balance) error {
+			var at int64
+			err := row.Scan(&at, &b.Balance, &b.Booked)
+			b.At = time.UnixMilli(at)
+			return err
+		})
+}
+
+// OwnTransaction is a transaction of an account.
+type OwnTransaction struct {
+	ID  string
+	Age time.Duration // of its charge
+}
+
+// OwnTransactions returns the first and the last transaction of an account in an index.
+func (l Ledger) OwnTransactions(ctx context.Context, account string) (own []OwnTransaction, err error) {
+	for _, order := range []string{"", " DESC"} {
+		one, err := all(ctx, l, `SELECT transaction_id, {now} - created_at FROM {s}gateway_charges
+			WHERE account = ? AND transaction_id IS NOT NULL ORDER BY transaction_id`+order+` LIMIT 1`, []any{account},
+			func(row database.Scanner, t *OwnTransaction) error {
+				var age int64
+				err := row.Scan(&t.ID, &age)
+				t.Age = inTime(age)
+				return err
+			})
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, one...)
+	}
+	return own, nil
+}

@@ -1,0 +1,206 @@
+package ledger
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+)
+
+// NewFact is a fact to be stored.
+type NewFact struct {
+	books.Fact
+
+	StoredKey string // unique among all facts of the database
+	Account   string
+	Month     string // in the account's zone
+}
+
+// AddFacts stores facts in their order. They are delivered in this order.
+func (l Ledger) AddFacts(ctx context.Context, facts []NewFact) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	const columns = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, CASE WHEN ? = '' THEN {now} ELSE NULL END, {now}, 0, '')`
+	var args []any
+	for i := range facts {
+		f := &facts[i]
+		var amount any
+		if f.Amount != 0 {
+			amount = f.Amount
+		}
+		args = append(args, f.StoredKey, f.Account, f.Order, f.Record, f.Charge, string(f.Kind), amount, string(f.Currency), f.About,
+			f.At.UnixMilli(), f.Month, string(f.Source), string(f.Callback), string(f.Callback))
+	}
+	_, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source,
+		callback, created_at, delivered_at, due_at, attempts, error) VALUES `+columns+strings.Repeat(`, `+columns, len(facts)-1), args...)
+	return err
+}
+
+// Fact is a fact that is reported to the merchant.
+type Fact struct {
+	Seq      int64
+	Key      string
+	Account  string
+	Subject  string
+	Record   string
+	Charge   string
+	Kind     books.Kind
+	About    int64
+	Callback books.Callback
+	Attempts int
+}
+
+// firstOfOrder selects facts without an earlier one of the same order that is not delivered.
+// Facts of one order are stored under its lock, so their numbers are in the order of their
+// commits.
+//
+// The planner takes a queue for empty, because its statistics are of a moment when it was:
+// then it would read the whole queue for each of its facts. No other index than
+// gateway_facts_open has this expression, and a scalar subquery is no join.
+const firstOfOrder = `(SELECT e.seq FROM {s}gateway_facts AS e WHERE e.subject = f.subject AND e.seq < f.seq
+	AND (e.delivered_at + 0) IS NULL ORDER BY e.subject, e.seq LIMIT 1) IS NULL`
+
+// longestPause is how long a fact waits at most after a failure.
+const longestPause = time.Hour
+
+// due selects facts whose callbacks are due. One that has not failed yet is due at once, and
+// none waits longer than after any failure, also if the database's clock was set back.
+const due = `(f.due_at <= {now} OR f.attempts = 0 OR f.due_at > {now} + 3600000)`
+
+// Pause returns how long a fact waits after so many failures.
+func Pause(attempts int) time.Duration { return min(time.Second<<min(attempts, 12), longestPause) }
+
+// Due returns the facts whose callbacks are due, at most one of each order.
+func (l Ledger) Due(ctx context.Context, accounts []string, limit int) ([]int64, error) {
+	in, args := list(accounts)
+	return all(ctx, l, `SELECT seq FROM {s}gateway_facts AS f WHERE f.delivered_at IS NULL AND `+due+` AND f.account IN `+in+`
+		AND `+firstOfOrder+` ORDER BY f.due_at, f.seq LIMIT ?`, append(args, limit), func(row database.Scanner, seq *int64) error { return row.Scan(seq) })
+}
+
+// Take marks a fact as delivered, and returns it, unless it is delivered or another
+// transaction has it.
+func (l Ledger) Take(ctx context.Context, seq int64) (f *Fact, taken bool, err error) {
+	f = &Fact{Seq: seq}
+	taken, err = l.s.Row(ctx, `UPDATE {s}gateway_facts SET delivered_at = {now}, error = '' WHERE seq IN (
+			SELECT f.seq FROM {s}gateway_facts AS f WHERE f.seq = ? AND f.delivered_at IS NULL AND `+firstOfOrder+` {skip})
+		RETURNING key, account, subject, record, charge, kind, about, callback, attempts`, []any{seq},
+		&f.Key, &f.Account, &f.Subject, &f.Record, &f.Charge, &f.Kind, &f.About, &f.Callback, &f.Attempts)
+	return f, taken, err
+}
+
+// Failed notes that a callback has failed.
+func (l Ledger) Failed(ctx context.Context, seq int64, wait time.Duration, failure string) error {
+	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_facts SET attempts = attempts + 1, due_at = {now} + ?, error = ? WHERE seq = ? AND delivered_at IS NULL`,
+		wait.Milliseconds(), Clean(failure), seq)
+	return err
+}
+
+// Again makes a fact due whose callback has failed at least so often, and returns where it
+// belongs. It returns [ErrNotFound] if there is no such fact.
+func (l Ledger) Again(ctx context.Context, seq int64, failures int) (account, subject, record string, err error) {
+	found, err := l.s.Row(ctx, `UPDATE {s}gateway_facts SET due_at = {now} WHERE seq = ? AND delivered_at IS NULL AND attempts >= ?
+		RETURNING account, subject, record`, []any{seq, failures}, &account, &subject, &record)
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	return account, subject, record, err
+}
+
+// Newest returns the number of the newest fact.
+func (l Ledger) Newest(ctx context.Context) (seq int64, err error) {
+	_, err = l.s.Row(ctx, `SELECT COALESCE(MAX(seq), 0) FROM {s}gateway_facts`, nil, &seq)
+	return seq, err
+}
+
+// FactStep is a fact as the story of an order shows it.
+type FactStep struct {
+	NewFact
+
+	Created   time.Time
+	Delivered time.Time // zero before
+	Attempts  int
+	Error     string
+}
+
+// FactsOf returns the facts of a subject.
+func (l Ledger) FactsOf(ctx context.Context, subject string) ([]FactStep, error) {
+	return all(ctx, l, `SELECT account, record, kind, COALESCE(amount, 0), currency, about, at, source, callback, created_at,
+		COALESCE(delivered_at, 0), attempts, error FROM {s}gateway_facts WHERE subject = ? ORDER BY seq`, []any{subject},
+		func(row database.Scanner, s *FactStep) error {
+			var at, created, delivered int64
+			err := row.Scan(&s.Account, &s.Record, &s.Kind, &s.Amount, &s.Currency, &s.About, &at, &s.Source, &s.Callback, &created, &delivered,
+				&s.Attempts, &s.Error)
+			s.At, s.Created = time.UnixMilli(at), time.UnixMilli(created)
+			if delivered != 0 {
+				s.Delivered = time.UnixMilli(delivered)
+			}
+			return err
+		})
+}
+
+// Failing is a fact whose callback has failed often.
+type Failing struct {
+	Seq      int64
+	Account  string
+	Subject  string
+	Record   string
+	Callback string
+	Attempts int
+	Error    string
+	Since    time.Time
+}
+
+// FailingWhere selects failing callbacks by accounts, by a subject or by their number.
+type FailingWhere struct {
+	Accounts []string
+	Subject  string
+	Seq      int64
+}
+
+// Failing returns the facts whose callbacks have failed at least so often.
+func (l Ledger) Failing(ctx context.Context, failures int, w FailingWhere) ([]Failing, error) {
+	c := condition{text: `delivered_at IS NULL`}
+	c.equal("subject", w.Subject)
+	if w.Seq != 0 {
+		c.add(`seq = ?`, w.Seq)
+	}
+	if w.Accounts != nil {
+		in, args := list(w.Accounts)
+		c.add(`account IN `+in, args...)
+	}
+	c.add(`attempts >= ?`, failures)
+	return all(ctx, l, `SELECT seq, account, subject, record, callback, attempts, error, created_at FROM {s}gateway_facts`+c.where()+` ORDER BY due_at, seq`,
+		c.args, func(row database.Scanner, f *Failing) error {
+			var since int64
+			err := row.Scan(&f.Seq, &f.Account, &f.Subject, &f.Record, &f.Callback, &f.Attempts, &f.Error, &since)
+			f.Since = time.UnixMilli(since)
+			return err
+		})
+}
+
+// Waiting counts the facts whose callbacks have not succeeded yet.
+type Waiting struct {
+	All     int           // all of them
+	Failing int           // those whose callback has failed
+	Often   int           // those whose callback has failed often
+	Oldest  time.Duration // for how long the oldest one has waited
+}
+
+// Waiting counts what waits in accounts.
+func (l Ledger) Waiting(ctx context.Context, accounts []string, failures int) (w Waiting, err error) {
+	in, args := list(accounts)
+	var oldest int64
+	_, err = l.s.Row(ctx, `SELECT COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN attempts >= ? THEN 1 END),
+		COALESCE({now} - MIN(created_at), 0) FROM {s}gateway_facts WHERE delivered_at IS NULL AND account IN `+in,
+		append([]any{failures}, args...), &w.All, &w.Failing, &w.Often, &oldest)
+	w.Oldest = inTime(oldest)
+	return w, err
+}
+
+// Clean returns a text that every database can store.
+func Clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}

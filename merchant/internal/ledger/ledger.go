@@ -1,0 +1,132 @@
+// Package ledger keeps the tables of package merchant. All of its SQL is here, table by table;
+// what the records mean is decided by packages merchant and books.
+//
+// Columns are what queries need. The column record of a charge, refund, payout or subscription
+// has all that is known about it, encoded by package merchant.
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/sqldb"
+)
+
+// Ledger runs the statements on the tables, in a transaction or each by itself.
+type Ledger struct{ s sqldb.Session }
+
+// Of returns the tables in a session.
+func Of(s sqldb.Session) Ledger { return Ledger{s} }
+
+// Now returns the database's time.
+func (l Ledger) Now(ctx context.Context) (now time.Time, err error) {
+	var ms int64
+	_, err = l.s.Row(ctx, `SELECT {now}`, nil, &ms)
+	return time.UnixMilli(ms), err
+}
+
+// list returns the parameters of a list, such as "(?, ?)", which is empty for no value.
+func list[S ~string](values []S) (parameters string, args []any) {
+	if len(values) == 0 {
+		return `(NULL)`, nil // equals nothing
+	}
+	for _, v := range values {
+		args = append(args, string(v))
+	}
+	return `(?` + strings.Repeat(`, ?`, len(values)-1) + `)`, args
+}
+
+// condition is a condition of a WHERE clause, made of the members that are set.
+type condition struct {
+	text string
+	args []any
+}
+
+// equal adds a condition on a column, unless the value is "".
+func (c *condition) equal(column, value string) {
+	if value != "" {
+		c.add(column+` = ?`, value)
+	}
+}
+
+func (c *condition) add(text string, args ...any) {
+	if c.text != "" {
+		c.text += ` AND `
+	}
+	c.text += text
+	c.args = append(c.args, args...)
+}
+
+// where returns the clause.
+func (c *condition) where() string {
+	if c.text == "" {
+		return ``
+	}
+	return ` WHERE ` + c.text
+}
+
+// all reads all rows of a query.
+func all[T any](ctx context.Context, l Ledger, query string, args []any, scan func(database.Scanner, *T) error) ([]T, error) {
+	return sqldb.All(ctx, l.s, query, args, func(row database.Scanner) (one T, err error) {
+		err = scan(row, &one)
+		return one, err
+	})
+}
+
+// Write is a statement that changes one row, to be executed by [Ledger.Write].
+type Write struct {
+	SQL   string
+	Args  []any
+	Any   bool  // it may change any number of rows
+	Taken error // if it changes none: the error, instead of that of a bug
+}
+
+// Write executes statements in order, in one round trip if the driver can.
+func (l Ledger) Write(ctx context.Context, writes []Write) error {
+	if len(writes) == 0 {
+		return nil
+	}
+	statements := make([]database.Statement, len(writes))
+	for i, w := range writes {
+		statements[i] = database.Statement{SQL: w.SQL, Args: w.Args}
+	}
+	changed, err := l.s.Batch(ctx, statements)
+	if err != nil {
+		return err
+	}
+	for i, n := range changed {
+		switch w := &writes[i]; {
+		case n == 1 || w.Any:
+		case n == 0 && w.Taken != nil:
+			return w.Taken
+		default:
+			return fmt.Errorf("merchant: a statement changed %d rows instead of 1: %s", n, strings.Join(strings.Fields(w.SQL)[:3], " "))
+		}
+	}
+	return nil
+}
+
+// number writes a boolean.
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// milliseconds returns the time from now on in which something is due, nil for never.
+func milliseconds(wait *time.Duration) *int64 {
+	if wait == nil {
+		return nil
+	}
+	ms := wait.Milliseconds()
+	return &ms
+}
+
+// inTime returns an age by the database's clock, which may have been set back.
+func inTime(ms int64) time.Duration { return time.Duration(max(ms, 0)) * time.Millisecond }
+
+func notFound(what, id string) error { return fmt.Errorf("%w: %s %s", ErrNotFound, what, id) }

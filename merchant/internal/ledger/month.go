@@ -1,0 +1,159 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+)
+
+// Sum is the sum of an account's entries of a kind.
+type Sum struct {
+	Currency       gateway.Currency
+	Kind           books.Kind
+	Before, During int64 // a month
+}
+
+// Month returns the sums of an account before and during a month.
+func (l Ledger) Month(ctx context.Context, account, month string) ([]Sum, error) {
+	return all(ctx, l, `SELECT currency, kind, CAST(SUM(CASE WHEN month < ? THEN amount ELSE 0 END) AS {int}),
+			CAST(SUM(CASE WHEN month = ? THEN amount ELSE 0 END) AS {int})
+		FROM {s}gateway_facts WHERE account = ? AND amount IS NOT NULL AND month <= ? GROUP BY currency, kind ORDER BY currency, kind`,
+		[]any{month, month, account, month}, func(row database.Scanner, s *Sum) error {
+			return row.Scan(&s.Currency, &s.Kind, &s.Before, &s.During)
+		})
+}
+
+// Currency returns the currency of an account's first entry, "" if there is none.
+func (l Ledger) Currency(ctx context.Context, account string) (currency gateway.Currency, err error) {
+	_, err = l.s.Row(ctx, `SELECT currency FROM {s}gateway_facts WHERE account = ? AND amount IS NOT NULL ORDER BY month, seq LIMIT 1`,
+		[]any{account}, &currency)
+	return currency, err
+}
+
+// Entries calls visit with each entry of an account's month, the oldest first.
+func (l Ledger) Entries(ctx context.Context, account, month string, visit func(*NewFact) error) error {
+	return l.s.Each(ctx, `SELECT at, subject, record, kind, amount, currency, source, key FROM {s}gateway_facts
+		WHERE account = ? AND month = ? AND amount IS NOT NULL ORDER BY at, seq`, []any{account, month}, func(row database.Scanner) error {
+		var f NewFact
+		var at int64
+		if err := row.Scan(&at, &f.Order, &f.Record, &f.Kind, &f.Amount, &f.Currency, &f.Source, &f.StoredKey); err != nil {
+			return err
+		}
+		f.At = time.UnixMilli(at)
+		return visit(&f)
+	})
+}
+
+// Unequal is an order whose sums are not those of its entries.
+type Unequal struct {
+	Subject      string
+	Net, Entries int64
+}
+
+// Unequal returns the orders with entries in an account's month whose sums are wrong.
+func (l Ledger) Unequal(ctx context.Context, account, month string) ([]Unequal, error) {
+	return all(ctx, l, `SELECT subject, net, entries FROM (
+			SELECT o.subject AS subject, o.paid - o.fee - o.refunded - o.disputed - o.paid_out + o.adjusted AS net,
+				CAST((SELECT COALESCE(SUM(amount), 0) FROM {s}gateway_facts AS e WHERE e.subject = o.subject AND e.currency = o.currency) AS {int}) AS entries
+			FROM {s}gateway_orders AS o
+			WHERE o.subject IN (SELECT subject FROM {s}gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)
+		) AS q WHERE net <> entries ORDER BY subject`,
+		[]any{account, month}, func(row database.Scanner, u *Unequal) error { return row.Scan(&u.Subject, &u.Net, &u.Entries) })
+}
+
+// Sums is a charge with the sums of its entries.
+type Sums struct {
+	Transaction string
+	ID          string
+	Subject     string
+	Record      string
+
+	books.Side
+
+	During bool // it has entries in the month
+}
+
+// ChargeSums returns the charges of an account with some transactions or, without any, those
+// with entries in the month; by transaction.
+func (l Ledger) ChargeSums(ctx context.Context, account, month string, transactions []string) (map[string]*Sums, error) {
+	where, args := `c.account = ? AND c.transaction_id IS NOT NULL AND c.id IN (
+		SELECT record FROM {s}gateway_facts WHERE account = ? AND month = ? AND amount IS NOT NULL)`, []any{month, account, account, month}
+	if transactions != nil {
+		in, ids := list(transactions)
+		where, args = `c.account = ? AND c.transaction_id IN `+in, append([]any{month, account}, ids...)
+	}
+	found := make(map[string]*Sums)
+	err := l.s.Each(ctx, `SELECT c.transaction_id, c.id, c.subject, c.record, COALESCE(f.kind, ''), CAST(COALESCE(SUM(f.amount), 0) AS {int}),
+			MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END)
+		FROM {s}gateway_charges AS c LEFT JOIN {s}gateway_facts AS f ON f.subject = c.subject AND f.record = c.id AND f.amount IS NOT NULL
+		WHERE `+where+` GROUP BY c.transaction_id, c.id, c.subject, c.record, f.kind`, args, func(row database.Scanner) error {
+		s := new(Sums)
+		var kind books.Kind
+		var sum int64
+		var during int
+		if err := row.Scan(&s.Transaction, &s.ID, &s.Subject, &s.Record, &kind, &sum, &during); err != nil {
+			return err
+		}
+		if known := found[s.Transaction]; known != nil {
+			s = known
+		}
+		found[s.Transaction] = s
+		s.During = s.During || during == 1
+		switch kind {
+		case books.EntryPaid:
+			s.Paid = sum
+		case books.EntryFee:
+			s.Fee = -sum
+		case books.EntryRefunded:
+			s.Refunded = -sum
+		case books.EntryDisputed:
+			s.Disputed = -sum
+		default: // no entry of a charge
+		}
+		return nil
+	})
+	return found, err
+}
+
+// PaidOut is a payout with the sum of its entries.
+type PaidOut struct {
+	ID, Subject, Ref, Transfer string
+
+	Out    int64
+	During bool // it has entries in the month
+}
+
+// PayoutSums returns the payouts of an account with some transfers or references or, without
+// any, those with entries in the month.
+func (l Ledger) PayoutSums(ctx context.Context, account, month string, transfers, refs []string) ([]PaidOut, error) {
+	const kind = `'` + string(books.EntryPaidOut) + `'`
+	where, args := `p.transfer_id IS NOT NULL AND p.account = ? AND p.id IN (
+		SELECT record FROM {s}gateway_facts WHERE account = ? AND month = ? AND kind = `+kind+`)`, []any{month, account, account, month}
+	if transfers != nil {
+		byTransfer, ids := list(transfers)
+		byRef, named := list(refs)
+		where = `p.account = ? AND (p.transfer_id IN ` + byTransfer + ` OR p.ref IN ` + byRef + `)`
+		args = append(append([]any{month, account}, ids...), named...)
+	}
+	return all(ctx, l, `SELECT p.id, p.subject, p.ref, COALESCE(p.transfer_id, ''), CAST(COALESCE(-SUM(f.amount), 0) AS {int}),
+			COALESCE(MAX(CASE WHEN f.month = ? THEN 1 ELSE 0 END), 0)
+		FROM {s}gateway_payouts AS p LEFT JOIN {s}gateway_facts AS f ON f.subject = p.subject AND f.record = p.id AND f.kind = `+kind+`
+		WHERE `+where+` GROUP BY p.id, p.subject, p.ref, p.transfer_id ORDER BY p.id`, args, func(row database.Scanner, p *PaidOut) error {
+		var during int
+		err := row.Scan(&p.ID, &p.Subject, &p.Ref, &p.Transfer, &p.Out, &during)
+		p.During = during == 1
+		return err
+	})
+}
+
+// AcceptedRefunds counts the refunds of accounts that the gateway confirmed and that no
+// transaction shows yet.
+func (l Ledger) AcceptedRefunds(ctx context.Context, accounts []string) (n int64, err error) {
+	in, args := list(accounts)
+	_, err = l.s.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge
+		WHERE r.state = ? AND c.account IN `+in, append([]any{string(books.Accepted)}, args...), &n)
+	return n, err
+}

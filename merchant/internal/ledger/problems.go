@@ -1,0 +1,125 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+)
+
+// Problem is a row of the table of problems.
+type Problem struct {
+	ID      int64
+	Key     string // unique among all problems of the database
+	Account string
+	Subject string
+	Record  string
+	Kind    books.ProblemKind
+	Text    string
+	Since   time.Time
+}
+
+// AddProblem stores a problem. It returns false if one has its key.
+func (l Ledger) AddProblem(ctx context.Context, p *Problem) (added bool, err error) {
+	n, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_problems (key, account, subject, record, kind, text, since)
+		VALUES (?, ?, ?, ?, ?, ?, {now}) ON CONFLICT (key) DO NOTHING`, p.Key, p.Account, p.Subject, p.Record, string(p.Kind), Clean(p.Text))
+	return n > 0, err
+}
+
+// ProblemWhere selects problems. A zero member selects all.
+type ProblemWhere struct {
+	ID       int64
+	Key      string
+	Subject  string
+	Accounts []string
+	Open     bool
+	Not      books.ProblemKind // not those of this kind
+}
+
+// Problems returns problems, the oldest first.
+func (l Ledger) Problems(ctx context.Context, w ProblemWhere) ([]Problem, error) {
+	var c condition
+	if w.ID != 0 {
+		c.add(`id = ?`, w.ID)
+	}
+	c.equal("key", w.Key)
+	c.equal("subject", w.Subject)
+	if w.Open {
+		c.add(`closed_at IS NULL`)
+	}
+	if w.Accounts != nil {
+		in, args := list(w.Accounts)
+		c.add(`account IN `+in, args...)
+	}
+	if w.Not != "" {
+		c.add(`kind <> ?`, string(w.Not))
+	}
+	return all(ctx, l, `SELECT id, key, account, subject, record, kind, text, since FROM {s}gateway_problems`+c.where()+` ORDER BY id`, c.args,
+		func(row database.Scanner, p *Problem) error {
+			var since int64
+			err := row.Scan(&p.ID, &p.Key, &p.Account, &p.Subject, &p.Record, &p.Kind, &p.Text, &since)
+			p.Since = time.UnixMilli(since)
+			return err
+		})
+}
+
+// OpenProblems counts the open problems of accounts that are not of a kind.
+func (l Ledger) OpenProblems(ctx context.Context, accounts []string, not books.ProblemKind) (n int, err error) {
+	in, args := list(accounts)
+	_, err = l.s.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_problems WHERE closed_at IS NULL AND account IN `+in+` AND kind <> ?`,
+		append(args, string(not)), &n)
+	return n, err
+}
+
+// CloseProblem returns the statement that closes a problem.
+func CloseProblem(id int64) Write {
+	return Write{SQL: `UPDATE {s}gateway_problems SET closed_at = {now} WHERE id = ?`, Args: []any{id}}
+}
+
+// CloseProblems returns the statement that closes the problems of a kind about a record.
+func CloseProblems(subject, record string, kind books.ProblemKind) Write {
+	return Write{
+		SQL:  `UPDATE {s}gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND kind = ? AND closed_at IS NULL`,
+		Args: []any{subject, record, string(kind)}, Any: true,
+	}
+}
+
+// Note is a decision of a person.
+type Note struct {
+	Account  string
+	Subject  string
+	Record   string
+	Problem  string
+	Kind     string
+	Decision string
+	Resource string
+	By, Why  string
+	Error    string
+	At       time.Time
+}
+
+// AddNote stores a decision, and returns its number.
+func (l Ledger) AddNote(ctx context.Context, n *Note) (id int64, err error) {
+	_, err = l.s.Row(ctx, `INSERT INTO {s}gateway_notes (account, subject, record, problem, kind, decision, resource_id, decided_by, why, error, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', {now}) RETURNING id`,
+		[]any{n.Account, n.Subject, n.Record, n.Problem, n.Kind, n.Decision, n.Resource, Clean(n.By), Clean(n.Why)}, &id)
+	return id, err
+}
+
+// FailNote stores that a decision could not be carried out.
+func (l Ledger) FailNote(ctx context.Context, id int64, failure string) error {
+	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_notes SET error = ? WHERE id = ?`, Clean(failure), id)
+	return err
+}
+
+// Notes returns the decisions about a subject.
+func (l Ledger) Notes(ctx context.Context, subject string) ([]Note, error) {
+	return all(ctx, l, `SELECT account, record, kind, decision, resource_id, decided_by, why, error, created_at FROM {s}gateway_notes
+		WHERE subject = ? ORDER BY id`, []any{subject}, func(row database.Scanner, n *Note) error {
+		var at int64
+		err := row.Scan(&n.Account, &n.Record, &n.Kind, &n.Decision, &n.Resource, &n.By, &n.Why, &n.Error, &at)
+		n.At = time.UnixMilli(at)
+		return err
+	})
+}
