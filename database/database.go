@@ -44,10 +44,11 @@ func (d Dialect) String() string {
 // Driver connects a package to a database. TX is the type of its transactions, as in your
 // code. [SQLite] and [Postgres] are for [database/sql]; contrib/pgx has one for pgxpool.
 //
-// A driver may also have two methods for a pool that closes connections which are needed
-// again at once. Keep(ctx context.Context, logger *slog.Logger), which is called before a
-// package uses the database, keeps them open. Churns() bool reports whether the pool has
-// closed some.
+// A driver may also have three methods for its pool. Keep(ctx context.Context, logger
+// *slog.Logger), which is called before a package uses the database, keeps connections open
+// that are needed again at once. Churns() bool reports whether the pool has closed some.
+// Limit() int returns how many connections it opens at most, 0 for any number: callbacks, each
+// of which holds one, then leave one for what reads beside them.
 type Driver[TX any] interface {
 	// Dialect returns the database's dialect of SQL.
 	Dialect() Dialect

@@ -160,6 +160,15 @@ func (d *sqlDriver) Keep(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
+// Limit returns how many connections the pool opens at most, 0 if there is no limit. See
+// [Driver].
+func (d *sqlDriver) Limit() int {
+	if d.db == nil {
+		return 0
+	}
+	return d.db.Stats().MaxOpenConnections
+}
+
 // Churns reports whether the pool has closed idle connections. See [Driver].
 func (d *sqlDriver) Churns() bool { return d.db != nil && d.db.Stats().MaxIdleClosed > 0 }
 

@@ -3,7 +3,6 @@ package merchant
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -18,22 +17,7 @@ const (
 	balanceAgain = 5 * time.Minute
 )
 
-// noteBalances notes the balances that are due.
-func (m *core) noteBalances(ctx context.Context) {
-	for _, a := range m.accounts {
-		if a.Balance == nil {
-			continue
-		}
-		due, err := m.outside().ClaimBalance(ctx, a.Name, min(balanceAgain, m.cfg.CompareEvery))
-		if err == nil && due {
-			err = m.guarded(ctx, func() error { return m.noteBalance(ctx, a) })
-		}
-		if err != nil && ctx.Err() == nil {
-			m.fail(ctx, "the balance of an account could not be noted", err, slog.String("account", a.Name))
-		}
-	}
-}
-
+// noteBalance notes the balance of an account.
 func (m *core) noteBalance(ctx context.Context, a *account) error {
 	n, err := m.waiting(ctx)
 	if err != nil || n.requests+n.events+n.refunds > 0 {

@@ -38,14 +38,14 @@ type charge struct {
 	base
 	chargeRecord
 
-	refunds []*refund // the oldest first
+	refunds []*refund            // the oldest first
+	seen    *gateway.Transaction // what was read last
 }
 
 func (ch *charge) row() (ledger.Row, error) {
 	row := ch.Row
 	row.Resource, row.EndToEnd, row.State = strings.ToLower(ch.Books.TransactionID), strings.ToLower(ch.EndToEndID), ch.Books.State
-	var err error
-	row.Record, err = encoded(&ch.chargeRecord)
+	err := ch.encode(&row, &ch.chargeRecord, &ch.Books.ReadAt)
 	return row, err
 }
 
@@ -97,7 +97,9 @@ func (m *core) loadCharges(ctx context.Context, l ledger.Ledger, w ledger.Where)
 
 func (m *core) chargeOf(row *ledger.Row) (*charge, error) {
 	ch := &charge{base: base{Row: *row, account: m.anyAccount(row.Account)}}
-	return ch, decode(row.Record, &ch.chargeRecord)
+	err := decode(row.Record, &ch.chargeRecord)
+	ch.readAt = ch.Books.ReadAt
+	return ch, err
 }
 
 // loadCharge returns a charge without its refunds, or [ErrNotFound].
@@ -170,7 +172,23 @@ func (ch *charge) read(ctx context.Context, source books.Source) (func(*bench) e
 	if err != nil {
 		return nil, err
 	}
+	ch.seen = r.Resource
 	return func(b *bench) error { return b.bookOne(ch.ID, r) }, nil
+}
+
+// same reports whether the transaction that was read shows what is booked. A charge that was
+// paid is in the routine lane only if no refund is under way.
+func (ch *charge) same(lane ledger.Lane) bool {
+	is, t := &ch.Books, ch.seen
+	if t == nil || is.Operation != "" && !is.Operation.Ended() || is.Paid > 0 && lane != ledger.Routine || !is.LowerSince.IsZero() {
+		return false
+	}
+	if t.Status != is.Status || t.UpdatedAt.IsZero() || !t.UpdatedAt.Time.Equal(is.UpdatedAt) {
+		return false
+	}
+	booked := books.Side{Paid: is.Paid, Fee: is.Fee, Refunded: is.Refunded, Disputed: is.Disputed}
+	there, wrong := books.Shown(t, booked)
+	return wrong == "" && there == booked
 }
 
 // readTransaction reads a transaction.
@@ -242,29 +260,30 @@ func (r *chargeRecord) show(t *gateway.Transaction) {
 }
 
 // next returns when the charge is compared again. The wait grows with the charge's age.
-func (ch *charge) next(now time.Time, cfg *Config) *time.Duration {
+func (ch *charge) next(now time.Time, cfg *Config) ledger.Plan {
 	age := now.Sub(ch.Created)
-	wait := min(max(age/4, soonest), latest)
+	p := ledger.Plan{Wait: growing(age), Lane: laneOf(age)}
 	refunding := false
 	for _, r := range ch.refunds {
 		switch {
 		case r.Operation == books.Applied && !r.Shown: // usually the next reading shows it
-			wait, refunding = min(wait, max(now.Sub(r.AppliedAt), 100*time.Millisecond), soonest), true
+			p.Wait, refunding = min(p.Wait, max(now.Sub(r.AppliedAt), 100*time.Millisecond), soonest), true
 		case !r.Operation.Ended():
-			wait, refunding = min(wait, soonest), true
+			p.Wait, refunding = min(p.Wait, soonest), true
 		}
 	}
 	switch state := ch.Books.State; {
 	case refunding:
+		p.Lane = ledger.Fresh
 	case state == Withdrawn, state == Failed && ch.Books.Status == "", state == Failed && age > giveUp:
-		return nil // a charge that failed may still be paid late
+		p.Never = true // a charge that failed may still be paid late
 	case ch.Books.PaidAt.IsZero() && ch.Books.Paid == 0:
 	case now.Sub(ch.paidAt()) > cfg.CompareFor:
-		return nil
+		p.Never = true
 	default:
-		wait = cfg.CompareEvery
+		p.Wait, p.Lane = cfg.CompareEvery, ledger.Routine
 	}
-	return &wait
+	return p
 }
 
 func (ch *charge) paidAt() time.Time {

@@ -2,9 +2,6 @@ package merchant
 
 import (
 	"context"
-	"log/slog"
-	"sync"
-	"time"
 
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
@@ -16,6 +13,10 @@ type compared interface {
 
 	// read reads the gateway, outside of a transaction, and returns what books the reading.
 	read(ctx context.Context, source books.Source) (func(*bench) error, error)
+
+	// same reports whether what was read shows only what is booked, so that booking it would
+	// change nothing.
+	same(lane ledger.Lane) bool
 }
 
 // load returns a record without what belongs to it, or [ErrNotFound].
@@ -50,11 +51,16 @@ func (m *core) look(ctx context.Context, kind ledger.Kind, id string, source boo
 
 // refresh reads a record and books what it shows.
 func (m *core) refresh(ctx context.Context, r compared, source books.Source, lock ledger.Lock) error {
+	book, err := r.read(ctx, source)
+	if err != nil {
+		return err
+	}
+	return m.book(ctx, r, source, lock, book)
+}
+
+// book books what was read of a record.
+func (m *core) book(ctx context.Context, r compared, source books.Source, lock ledger.Lock, book func(*bench) error) error {
 	for {
-		book, err := r.read(ctx, source)
-		if err != nil {
-			return err
-		}
 		p := at(r.stored())
 		p.lock = lock
 		if err := m.once(ctx, p, book); err != nil {
@@ -67,59 +73,9 @@ func (m *core) refresh(ctx context.Context, r compared, source books.Source, loc
 		if !s.incomplete() {
 			return s.unread()
 		}
-	}
-}
-
-// compare reads what is due until ctx ends.
-func (m *core) compare(ctx context.Context) {
-	for ctx.Err() == nil {
-		n := 0
-		for _, kind := range ledger.Kinds {
-			due, err := m.compareDue(ctx, kind)
-			if err != nil && ctx.Err() == nil {
-				m.fail(ctx, "what is due could not be compared", err, slog.String("kind", string(kind)))
-			}
-			n += due
+		var err error
+		if book, err = s.read(ctx, source); err != nil {
+			return err
 		}
-		m.noteBalances(ctx)
-		if n += m.sweep(ctx); n > 0 {
-			continue
-		}
-		timer := time.NewTimer(m.cfg.PollInterval)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
 	}
-}
-
-const readers = 4
-
-// compareDue compares records of a kind that are due and returns how many.
-func (m *core) compareDue(ctx context.Context, kind ledger.Kind) (n int, err error) {
-	list, err := m.outside().DueChecks(ctx, kind, m.names(), 4*readers)
-	if err != nil {
-		return 0, err
-	}
-	// A charge is compared again if its process dies or the gateway can't be read.
-	again := max(m.cfg.Lease, time.Minute)
-	var workers sync.WaitGroup
-	slots := make(chan struct{}, readers)
-	for _, d := range list {
-		claimed, err := m.outside().ClaimCheck(ctx, kind, d, again)
-		if err != nil || !claimed { // another process has it
-			continue
-		}
-		n++
-		slots <- struct{}{}
-		workers.Go(func() {
-			defer func() { <-slots }()
-			if err := m.look(ctx, kind, d.ID, books.FromComparison); err != nil && ctx.Err() == nil {
-				m.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(kind), d.ID))
-			}
-		})
-	}
-	workers.Wait()
-	return n, nil
 }

@@ -8,94 +8,12 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
-
-// firstLook is how long after it was woken the loop looks for facts. It does not see the
-// commit, so it looks again after twice the time, and so on.
-const firstLook = 5 * time.Millisecond
-
-// courier calls the callbacks of facts, at most Workers at a time. A callback that takes
-// long keeps its own order waiting and one worker, and no other order.
-type courier struct {
-	m     *core
-	due   []int64        // facts that are due
-	busy  map[int64]bool // facts whose callbacks run here
-	ended chan delivered
-}
-
-// delivered is the end of an attempt. changed is false if another process has the fact.
-type delivered struct {
-	seq     int64
-	changed bool
-}
-
-// deliver calls the callbacks until ctx ends.
-func (m *core) deliver(ctx context.Context) {
-	c := &courier{m: m, busy: map[int64]bool{}, ended: make(chan delivered, m.cfg.Workers)}
-	pause, look := m.cfg.PollInterval, true
-	for ctx.Err() == nil {
-		if look && len(c.due) == 0 {
-			look = false
-			if err := c.look(ctx); err != nil && ctx.Err() == nil {
-				m.fail(ctx, "the facts that are due could not be read", err)
-			}
-		}
-		c.begin(ctx)
-		timer := time.NewTimer(pause)
-		select {
-		case d := <-c.ended:
-			// There may be more, or the next one of the same order.
-			look = c.end(d) || look
-		case <-m.woken:
-			pause, look = firstLook, true
-		case <-timer.C:
-			pause, look = min(2*pause, m.cfg.PollInterval), true
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
-	for len(c.busy) > 0 { // a callback that has begun may end
-		c.end(<-c.ended)
-	}
-}
-
-// look finds facts that are due, at most one of each order. Other processes may have some.
-func (c *courier) look(ctx context.Context) error {
-	facts, err := c.m.outside().Due(ctx, c.m.names(), 4*c.m.cfg.Workers+len(c.busy))
-	for _, seq := range facts {
-		if !c.busy[seq] {
-			c.due = append(c.due, seq)
-		}
-	}
-	return err
-}
-
-// begin starts as many deliveries as there are free workers.
-func (c *courier) begin(ctx context.Context) {
-	for len(c.due) > 0 && len(c.busy) < c.m.cfg.Workers {
-		seq := c.due[0]
-		c.due = c.due[1:]
-		c.busy[seq] = true
-		go func() {
-			late := time.AfterFunc(c.m.cfg.CallbackTimeout, func() {
-				c.m.fail(ctx, "a callback did not return in time and keeps a worker", context.DeadlineExceeded, slog.Int64("fact", seq))
-			})
-			defer late.Stop()
-			c.ended <- delivered{seq, c.m.deliverOne(ctx, seq)}
-		}()
-	}
-}
-
-func (c *courier) end(d delivered) (changed bool) {
-	delete(c.busy, d.seq)
-	return d.changed
-}
 
 // names returns the names of the process's accounts.
 func (m *core) names() []string {
@@ -112,7 +30,12 @@ func (m *core) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	// A callback that has begun may end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
-	attempts := 0
+	attempts, returned := 0, false
+	defer func() {
+		if !returned {
+			m.callbackFailed(ctx, seq, attempts, errors.New("the callback ended its goroutine"))
+		}
+	}()
 	// A conflict is no failure of the callback. Where transactions are serializable by
 	// default, most are with other callbacks.
 	err := dbms.Repeat(ctx, func() error {
@@ -121,15 +44,19 @@ func (m *core) deliverOne(ctx context.Context, seq int64) (changed bool) {
 			return err
 		})
 	})
-	if err == nil {
-		return changed
-	}
-	m.fail(ctx, "a callback failed and is repeated", err, slog.Int64("fact", seq))
-	wait := ledger.Pause(attempts)
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
-	defer cancel()
-	err = m.outside().Failed(ctx, seq, wait, err.Error())
+	returned = true
 	if err != nil {
+		return m.callbackFailed(ctx, seq, attempts, err)
+	}
+	return changed
+}
+
+// callbackFailed notes that a callback has failed once more, and reports whether it could.
+func (m *core) callbackFailed(ctx context.Context, seq int64, attempts int, err error) bool {
+	m.fail(ctx, "a callback failed and is repeated", err, slog.Int64("fact", seq))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
+	defer cancel()
+	if err = m.outside().Failed(ctx, seq, ledger.Pause(attempts), err.Error()); err != nil {
 		m.fail(ctx, "the failure of a callback could not be stored", err, slog.Int64("fact", seq))
 	}
 	return err == nil

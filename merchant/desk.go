@@ -305,11 +305,11 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 
 // record is what a charge, a payout and a subscription have in common on a bench.
 type record interface {
-	stored() *ledger.Row                            // Record is "" if it is new
-	row() (ledger.Row, error)                       // as it is now
-	isTouched() bool                                // it was looked at, so its next comparison is planned anew
-	taken() error                                   // if its ID or reference is in use
-	next(now time.Time, cfg *Config) *time.Duration // when it is compared again, nil for never
+	stored() *ledger.Row                         // Record is "" if it is new
+	row() (ledger.Row, error)                    // as it is now
+	isTouched() bool                             // it was looked at, so its next comparison is planned anew
+	taken() error                                // if its ID or reference is in use
+	next(now time.Time, cfg *Config) ledger.Plan // when it is compared again
 }
 
 func (b *bench) records() (list []record) {
@@ -331,6 +331,20 @@ type base struct {
 
 	account *account
 	touched bool
+	readAt  time.Time // as it is stored
+}
+
+// encode sets the record of a row. When it was read last is not worth a write: what else a
+// reading has changed decides.
+func (r *base) encode(row *ledger.Row, record any, readAt *time.Time) (err error) {
+	now := *readAt
+	*readAt = r.readAt
+	row.Record, err = encoded(record)
+	*readAt = now
+	if err == nil && *row != r.Row {
+		row.Record, err = encoded(record)
+	}
+	return err
 }
 
 func (r *base) stored() *ledger.Row { return &r.Row }

@@ -163,8 +163,9 @@ func (m *core) Run(ctx context.Context) error {
 			}
 		})
 	}
-	running.Go(func() { m.deliver(ctx) })
-	running.Go(func() { m.compare(ctx) })
+	running.Go(func() { newCourier(m).run(ctx) })
+	running.Go(func() { newComparer(m).run(ctx) })
+	running.Go(func() { newSweeper(m).run(ctx) })
 	m.phase.Store(isRunning)
 	<-ctx.Done()
 	m.phase.Store(hasEnded)

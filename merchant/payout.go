@@ -66,13 +66,14 @@ func (p *PayoutParams) subject() string {
 type payout struct {
 	base
 	books.Payout
+
+	seen *gateway.Transfer // what was read last
 }
 
 func (p *payout) row() (ledger.Row, error) {
 	row := p.Row
 	row.Resource, row.State = strings.ToLower(p.TransferID), p.Payout.State
-	var err error
-	row.Record, err = encoded(&p.Payout)
+	err := p.encode(&row, &p.Payout, &p.ReadAt)
 	return row, err
 }
 
@@ -152,7 +153,9 @@ func (m *core) loadPayout(ctx context.Context, l ledger.Ledger, id string) (*pay
 
 func (m *core) payoutOf(row *ledger.Row) (*payout, error) {
 	p := &payout{base: base{Row: *row, account: m.anyAccount(row.Account)}}
-	return p, decode(row.Record, &p.Payout)
+	err := decode(row.Record, &p.Payout)
+	p.readAt = p.ReadAt
+	return p, err
 }
 
 // shown returns the payout as the merchant gets it.
@@ -247,20 +250,16 @@ func (b *bench) bookPayout(r books.Reading[gateway.Transfer]) error {
 
 // next returns when the payout is compared again. A payout that was paid may still be
 // returned.
-func (p *payout) next(now time.Time, cfg *Config) *time.Duration {
+func (p *payout) next(now time.Time, cfg *Config) ledger.Plan {
 	age := now.Sub(p.Created)
-	wait := min(max(age/4, soonest), latest)
 	switch p.Payout.State {
 	case Withdrawn, Rejected, Failed, Canceled:
-		return nil
+		return ledger.Plan{Never: true}
 	case Paid:
-		if age > cfg.CompareFor {
-			return nil
-		}
-		wait = cfg.CompareEvery
+		return ledger.Plan{Never: age > cfg.CompareFor, Wait: cfg.CompareEvery, Lane: ledger.Routine}
 	default: // it has not ended
+		return ledger.Plan{Wait: growing(age), Lane: laneOf(age)}
 	}
-	return &wait
 }
 
 // read reads the payout's transfer, and returns what books it. Without a transfer there is
@@ -278,7 +277,15 @@ func (p *payout) read(ctx context.Context, source books.Source) (func(*bench) er
 	if err != nil {
 		return nil, err
 	}
+	p.seen = r.Resource
 	return func(b *bench) error { return b.bookPayout(r) }, nil
+}
+
+// same reports whether the transfer that was read shows what is booked.
+func (p *payout) same(ledger.Lane) bool {
+	t := p.seen
+	return t != nil && (p.Operation == "" || p.Operation.Ended()) && p.LowerSince.IsZero() && t.Status == p.Status && t.Amount == p.Amount && t.Fee == p.Fee &&
+		!t.UpdatedAt.IsZero() && t.UpdatedAt.Time.Equal(p.UpdatedAt)
 }
 
 // readTransfer reads a transfer.

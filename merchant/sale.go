@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -138,73 +137,4 @@ func (m *core) undecidedSale(ctx context.Context, a *account, t *gateway.Transac
 		})
 		return nil
 	})
-}
-
-// The limits of the search for sales that no webhook reported.
-const (
-	sweepEvery = 10 * time.Minute
-	sweepBack  = 7 * 24 * time.Hour // a voucher may be paid days after it was made
-	sweepPages = 50                 // of 100 transactions
-)
-
-// sweep looks for sales by link that no webhook reported, in the accounts for which it is
-// due, and returns in how many.
-func (m *core) sweep(ctx context.Context) (n int) {
-	for _, a := range m.accounts {
-		if !a.Links {
-			continue
-		}
-		claimed, _, err := m.outside().ClaimSweep(ctx, a.Name, min(sweepEvery, m.cfg.CompareEvery), day)
-		if err == nil && claimed {
-			n++
-			err = m.sweepAccount(ctx, a)
-		}
-		if err != nil && ctx.Err() == nil {
-			m.fail(ctx, "the sales by link could not be searched, and will be later", err, slog.String("account", a.Name))
-		}
-	}
-	return n
-}
-
-func (m *core) sweepAccount(ctx context.Context, a *account) error {
-	recent := gateway.TransactionListParams{Limit: 100, From: time.Now().Add(-sweepBack), Statuses: []gateway.TransactionStatus{
-		gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionPartiallyRefunded, gateway.TransactionRefunded, gateway.TransactionChargedback,
-	}}
-	pages := 0
-	for page, err := range a.Client.Transactions.Pages(ctx, recent) {
-		if err != nil {
-			return err
-		}
-		if pages++; pages > sweepPages {
-			return fmt.Errorf("there are more than %d recent transactions: the older ones were not searched", sweepPages*recent.Limit)
-		}
-		for i := range page.Items {
-			if err := m.swept(ctx, a, &page.Items[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// swept books a listed transaction if it is a sale that is not in the books.
-func (m *core) swept(ctx context.Context, a *account, t *gateway.Transaction) error {
-	if t.ExternalRef != "" {
-		return nil
-	}
-	if links, err := m.soldBy(ctx, a, t.Currency, t.Products); err != nil || len(links) == 0 {
-		return err
-	}
-	if row, err := m.match(ctx, a, t.ID, ""); err != nil || row != nil {
-		return err
-	}
-	r, err := a.readTransaction(ctx, t.ID, books.FromComparison)
-	if err == nil {
-		err = m.sale(ctx, a, r)
-	}
-	if err != nil && ctx.Err() == nil { // the others don't wait for it
-		m.fail(ctx, "a transaction that may be a sale by link could not be booked, and will be later", err, slog.String("transaction", t.ID))
-		err = nil
-	}
-	return err
 }

@@ -59,8 +59,7 @@ type subscription struct {
 func (s *subscription) row() (ledger.Row, error) {
 	row := s.Row
 	row.Resource, row.State = strings.ToLower(s.Books.SubscriptionID), s.Books.State
-	var err error
-	row.Record, err = encoded(&s.subscriptionRecord)
+	err := s.encode(&row, &s.subscriptionRecord, &s.Books.ReadAt)
 	return row, err
 }
 
@@ -120,7 +119,9 @@ func (m *core) loadSubscription(ctx context.Context, l ledger.Ledger, id string)
 
 func (m *core) subscriptionOf(row *ledger.Row) (*subscription, error) {
 	s := &subscription{base: base{Row: *row, account: m.anyAccount(row.Account)}}
-	return s, decode(row.Record, &s.subscriptionRecord)
+	err := decode(row.Record, &s.subscriptionRecord)
+	s.readAt = s.Books.ReadAt
+	return s, err
 }
 
 // showSubscription returns a subscription as the merchant gets it, with its charges if they
@@ -178,27 +179,26 @@ func (b *bench) subscriptionIs(op books.Operation, reason string) {
 
 // next returns when the subscription is compared again. What matters happens at the end of a
 // period, and while it is past due. Its charges are compared too, also after its end.
-func (s *subscription) next(now time.Time, cfg *Config) *time.Duration {
-	wait := cfg.CompareEvery
-	// growing is a wait that grows with the time that has passed.
-	growing := func(passed time.Duration) time.Duration { return min(wait, max(passed/4, soonest)) }
+func (s *subscription) next(now time.Time, cfg *Config) ledger.Plan {
+	p := ledger.Plan{Wait: cfg.CompareEvery, Lane: ledger.Routine}
 	switch status := s.Books.Status; {
 	case !s.ReadAfter.IsZero():
-		wait = 0
+		p.Wait, p.Lane = 0, ledger.Fresh
 	case s.notMade(), status.Final() && !s.Canceling:
-		return nil
+		p.Never = true
 	case status == "", s.Canceling:
-		wait = min(wait, soonest)
+		p.Wait, p.Lane = min(p.Wait, soonest), ledger.Fresh
 	case status == gateway.SubscriptionIncomplete:
-		wait = growing(now.Sub(s.Created))
+		age := now.Sub(s.Created)
+		p.Wait, p.Lane = min(p.Wait, growing(age)), laneOf(age)
 	case status == gateway.SubscriptionPastDue:
-		wait = min(wait, time.Hour)
+		p.Wait, p.Lane = min(p.Wait, time.Hour), ledger.Open
 	case s.PeriodEnd.After(now):
-		wait = min(wait, s.PeriodEnd.Sub(now)+soonest)
+		p.Wait = min(p.Wait, s.PeriodEnd.Sub(now)+soonest)
 	case !s.PeriodEnd.IsZero():
-		wait = growing(now.Sub(s.PeriodEnd))
+		p.Wait, p.Lane = min(p.Wait, growing(now.Sub(s.PeriodEnd))), ledger.Open
 	}
-	return &wait
+	return p
 }
 
 // storeSubscriptions registers the handlers that store the outcomes of the account's requests
@@ -412,6 +412,9 @@ func (s *subscription) read(ctx context.Context, source books.Source) (func(*ben
 		return nil
 	}, nil
 }
+
+// same is false: a subscription shows its charges, and booking finds out which are new.
+func (s *subscription) same(ledger.Lane) bool { return false }
 
 // incomplete reports whether charges of the subscription have to be read before it can be
 // booked.

@@ -1,12 +1,27 @@
 package merchant
 
-import "time"
+import (
+	"time"
 
-// The limits of how often a record that waits for something is compared.
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
+)
+
+const day = 24 * time.Hour
+
+// How often a record that waits for something is compared.
 const (
 	soonest = time.Minute
 	latest  = 6 * time.Hour
 	giveUp  = 60 * day
 )
 
-const day = 24 * time.Hour
+// growing returns a wait that grows with the time that has passed.
+func growing(passed time.Duration) time.Duration { return min(max(passed/4, soonest), latest) }
+
+// laneOf returns the lane of what waits: what was made a short time ago goes first.
+func laneOf(age time.Duration) ledger.Lane {
+	if age < time.Hour {
+		return ledger.Fresh
+	}
+	return ledger.Open
+}

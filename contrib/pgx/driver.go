@@ -93,6 +93,14 @@ func (driver) In(tx pgx.Tx) database.Conn { return txConn{conn{tx}, tx} }
 // one fails.
 func (d driver) Conn() database.Conn { return conn{d.pool} }
 
+// Limit returns how many connections the pool opens at most; see [database.Driver].
+func (d driver) Limit() int {
+	if d.pool == nil {
+		return 0
+	}
+	return int(d.pool.Config().MaxConns)
+}
+
 // conn runs statements on a pool or in a transaction.
 type conn struct {
 	db interface {

@@ -165,7 +165,7 @@ func TestSettingsOfSQLiteAreNamed(t *testing.T) {
 }
 
 // polled are the tables with work, apart from the inbox, whose plans its own tests check.
-var polled = []string{"gateway_facts", "gateway_charges", "gateway_operations"}
+var polled = []string{"gateway_facts", "gateway_checks", "gateway_operations"}
 
 // A process that has nothing to do reads only indexes, however long the tables are.
 func TestAnIdleProcessReadsIndexes(t *testing.T) {
@@ -218,6 +218,8 @@ func (w *world) fill() {
 	for _, statement := range []string{
 		`INSERT INTO gateway_charges (id, account, subject, attempt, ref, transaction_id, state, created_at, record)
 			` + copies + ` SELECT id || i, account, subject || i, attempt, ref || i, transaction_id || i, state, created_at, record FROM gateway_charges, n`,
+		`INSERT INTO gateway_checks (kind, id, account, lane, check_at)
+			` + copies + ` SELECT kind, id || i, account, lane, check_at FROM gateway_checks, n`,
 		`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
 			` + copies + ` SELECT key || i, account, subject || i, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error
 			FROM gateway_facts, n WHERE kind = 'settled'`,

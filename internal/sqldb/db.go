@@ -112,6 +112,15 @@ func (db *DB) Repeat(ctx context.Context, work func() error) error {
 	return dbms.Pooled(dbms.Repeat(ctx, work))
 }
 
+// Limit returns how many connections the pool opens at most, 0 if there is no limit or it is not
+// known.
+func (db *DB) Limit() int {
+	if pool, ok := db.driver.(limited); ok {
+		return pool.Limit()
+	}
+	return 0
+}
+
 // Churns reports whether the pool has closed connections because it keeps too few idle ones:
 // what begins many statements at once then opens a connection for each.
 func (db *DB) Churns() bool {
@@ -219,6 +228,9 @@ func (db *DB) In(tx Tx) Session { return Session{db: db, conn: tx.Conn} }
 
 // Conn returns a session without a transaction.
 func (db *DB) Conn() Session { return Session{db: db, conn: db.driver.Conn(), alone: true} }
+
+// Dialect returns the dialect of the database.
+func (s Session) Dialect() database.Dialect { return s.db.Dialect() }
 
 // Finished returns the session for statements that [DB.SQL] has returned. A package that runs
 // the same ones all the time calls SQL once for each.

@@ -71,6 +71,7 @@ type (
 		Keep(ctx context.Context, logger *slog.Logger)
 	}
 	churner interface{ Churns() bool }
+	limited interface{ Limit() int }
 )
 
 // Keep implements keeper.
@@ -78,6 +79,14 @@ func (u untyped[TX]) Keep(ctx context.Context, logger *slog.Logger) {
 	if pool, ok := u.d.(keeper); ok {
 		pool.Keep(ctx, logger)
 	}
+}
+
+// Limit implements limited.
+func (u untyped[TX]) Limit() int {
+	if pool, ok := u.d.(limited); ok {
+		return pool.Limit()
+	}
+	return 0
 }
 
 // Churns implements churner.

@@ -33,9 +33,19 @@ func (l Ledger) SetAccount(ctx context.Context, name, prefix, zone string) (stor
 	return storedPrefix, storedZone, err
 }
 
+// DueAccounts returns the accounts whose search for sales or whose balance is due. Without a
+// link there are no sales.
+func (l Ledger) DueAccounts(ctx context.Context, links, balances []string) ([]string, error) {
+	withLinks, args := list(links)
+	withBalance, more := list(balances)
+	return all(ctx, l, `SELECT name FROM {s}gateway_accounts WHERE name IN `+withLinks+` AND COALESCE(sweep_at, 0) <= {now}
+			AND EXISTS (SELECT 1 FROM {s}gateway_links WHERE account = gateway_accounts.name)
+		OR name IN `+withBalance+` AND COALESCE(balance_at, 0) <= {now} ORDER BY name`, append(args, more...),
+		func(row database.Scanner, name *string) error { return row.Scan(name) })
+}
+
 // ClaimSweep reports whether the search for sales of an account is due, and has this process
-// do it. Without a link there are no sales. deep reports whether it is time to look further
-// back.
+// do it. deep reports whether it is time to look further back.
 func (l Ledger) ClaimSweep(ctx context.Context, account string, every, deepEvery time.Duration) (claimed, deep bool, err error) {
 	var at, deepAt, now int64
 	isDue, err := l.s.Row(ctx, `SELECT COALESCE(sweep_at, 0), COALESCE(deep_sweep_at, 0), {now} FROM {s}gateway_accounts

@@ -1,0 +1,212 @@
+package merchant
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
+)
+
+// comparer compares what is due with the gateway. Each lane of each account has slots of its
+// own: neither routine comparisons nor an account that hangs delay anything else.
+type comparer struct {
+	m     *core
+	slots map[string]*[ledger.Lanes]int // that are taken, by account
+	fails map[string]int                // of the comparisons of an account in a row
+	busy  int
+	ended chan compareEnd
+	quiet []compareEnd // changed nothing, and are to be planned anew
+}
+
+// compareEnd is the end of a comparison.
+type compareEnd struct {
+	claim   ledger.Claim
+	account string
+	booked  bool // booking it has planned the next one
+	plan    ledger.Plan
+	failed  bool
+}
+
+const (
+	slots        = 4                    // of a lane of an account
+	routineSlots = 16                   // of the routine lane of an account
+	routineAll   = 64                   // of the routine lanes together, but one for each account
+	gathering    = 3 * time.Millisecond // the ends of comparisons are stored together
+	busyWait     = time.Second          // after another transaction had the order
+)
+
+func newComparer(m *core) *comparer {
+	c := &comparer{m: m, slots: make(map[string]*[ledger.Lanes]int), fails: make(map[string]int), ended: make(chan compareEnd, routineAll)}
+	for name := range m.accounts {
+		c.slots[name] = new([ledger.Lanes]int)
+	}
+	return c
+}
+
+// run compares what is due until ctx ends, and waits for what has begun.
+func (c *comparer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := c.begin(ctx); err != nil && ctx.Err() == nil {
+			c.m.fail(ctx, "what is due could not be compared", err)
+		}
+		c.wait(ctx)
+		c.release(ctx)
+	}
+	for c.busy > 0 {
+		c.end(<-c.ended)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.m.cfg.CallbackTimeout)
+	defer cancel()
+	c.release(ctx)
+}
+
+// wants returns how many comparisons may begin. An account that fails gets one of each lane.
+func (c *comparer) wants() (list []ledger.Want) {
+	of := [ledger.Lanes]int{slots, slots, max(1, min(routineSlots, routineAll/len(c.slots)))}
+	for lane := range ledger.Lanes {
+		for name, taken := range c.slots {
+			n := of[lane]
+			if c.fails[name] > 0 {
+				n = 1
+			}
+			if n -= taken[lane]; n > 0 {
+				list = append(list, ledger.Want{Account: name, Lane: ledger.Lane(lane), N: n})
+			}
+		}
+	}
+	return list
+}
+
+// begin begins comparisons that are due, as many as there are free slots.
+func (c *comparer) begin(ctx context.Context) error {
+	wants := c.wants()
+	if len(wants) == 0 {
+		return nil
+	}
+	l := c.m.outside()
+	claims, err := l.Claim(ctx, wants, c.lease())
+	byKind := make(map[ledger.Kind]map[string]ledger.Claim)
+	for _, claim := range claims {
+		if byKind[claim.Kind] == nil {
+			byKind[claim.Kind] = make(map[string]ledger.Claim)
+		}
+		byKind[claim.Kind][claim.ID] = claim
+	}
+	for _, kind := range ledger.Kinds {
+		var ids []string
+		for id := range byKind[kind] {
+			ids = append(ids, id)
+		}
+		rows, failed := l.RowsOf(ctx, kind, ids)
+		err = errors.Join(err, failed) // the leases end
+		for i := range rows {
+			c.start(ctx, &rows[i], byKind[kind][rows[i].ID])
+		}
+	}
+	return err
+}
+
+// lease is how long a comparison is this process's, and the wait after one that failed.
+func (c *comparer) lease() time.Duration { return max(c.m.cfg.Lease, time.Minute) }
+
+func (c *comparer) start(ctx context.Context, row *ledger.Row, claim ledger.Claim) {
+	c.busy++
+	c.slots[row.Account][claim.Lane]++
+	go func() {
+		end := compareEnd{claim: claim, account: row.Account, plan: ledger.Plan{Wait: busyWait, Lane: claim.Lane}, failed: true}
+		defer func() { c.ended <- end }()
+		booked, plan, err := c.m.compare(ctx, row, claim.Lane)
+		switch {
+		case err == nil:
+			end.booked, end.plan, end.failed = booked, plan, false
+		case errors.Is(err, ledger.ErrBusy):
+			end.failed = false
+		default:
+			end.plan.Wait = c.lease() + rand.N(c.lease()/4) //nolint:gosec // jitter needs no secrecy
+			if ctx.Err() == nil {
+				c.m.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(row.Kind), row.ID))
+			}
+		}
+	}()
+}
+
+// compare compares a record with the gateway. What shows nothing new is not booked: then it
+// returns when it is compared again.
+func (m *core) compare(ctx context.Context, row *ledger.Row, lane ledger.Lane) (booked bool, again ledger.Plan, err error) {
+	r, err := m.recordOf(row)
+	if err != nil {
+		return false, again, err
+	}
+	book, err := r.read(ctx, books.FromComparison)
+	if err != nil {
+		return false, again, err
+	}
+	if r.same(lane) {
+		return false, r.next(m.clock.now(), &m.cfg), nil
+	}
+	return true, again, m.book(ctx, r, books.FromComparison, ledger.NoWait, book)
+}
+
+// wait waits until comparisons have ended, or something may be due.
+func (c *comparer) wait(ctx context.Context) {
+	timer := time.NewTimer(c.m.cfg.PollInterval)
+	defer timer.Stop()
+	select {
+	case end := <-c.ended:
+		c.end(end)
+	case <-timer.C:
+		return
+	case <-ctx.Done():
+		return
+	}
+	soon := time.NewTimer(gathering)
+	defer soon.Stop()
+	for c.busy > 0 {
+		select {
+		case end := <-c.ended:
+			c.end(end)
+		case <-soon.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *comparer) end(end compareEnd) {
+	c.busy--
+	c.slots[end.account][end.claim.Lane]--
+	if end.failed {
+		c.fails[end.account]++
+	} else {
+		c.fails[end.account] = 0
+	}
+	if !end.booked {
+		c.quiet = append(c.quiet, end)
+	}
+}
+
+// release plans what changed nothing anew, with one statement for each wait.
+func (c *comparer) release(ctx context.Context) {
+	type group struct {
+		kind  ledger.Kind
+		lease int64
+		plan  ledger.Plan
+	}
+	groups := make(map[group][]ledger.Claim)
+	for _, end := range c.quiet {
+		g := group{end.claim.Kind, end.claim.Lease, end.plan}
+		g.plan.Wait = max(end.plan.Wait.Round(time.Second), min(end.plan.Wait, time.Second))
+		groups[g] = append(groups[g], end.claim)
+	}
+	c.quiet = nil
+	for g, claims := range groups {
+		if err := c.m.outside().Release(ctx, claims, g.plan); err != nil && ctx.Err() == nil {
+			c.m.fail(ctx, "when records are compared next could not be stored", err)
+		}
+	}
+}

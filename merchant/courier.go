@@ -1,0 +1,110 @@
+package merchant
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// courier calls the callbacks of facts, at most workers at a time. A callback that takes
+// long keeps its own order waiting and one worker, and no other order.
+type courier struct {
+	m       *core
+	workers int
+	due     []int64        // facts that are due
+	busy    map[int64]bool // facts whose callbacks run here
+	ended   chan delivered
+}
+
+// delivered is the end of an attempt. changed is false if another process has the fact.
+type delivered struct {
+	seq     int64
+	changed bool
+}
+
+// firstLook is how long after it was woken the courier looks for facts. It does not see the
+// commit, so it looks again after twice the time, and so on.
+const firstLook = 5 * time.Millisecond
+
+// newCourier returns a courier whose callbacks leave a connection of the pool: one that reads
+// beside its transaction would otherwise wait for itself.
+func newCourier(m *core) *courier {
+	workers := m.cfg.Workers
+	if limit := m.db.Limit(); limit > 0 {
+		workers = max(1, min(workers, limit-1))
+	}
+	return &courier{m: m, workers: workers, busy: make(map[int64]bool), ended: make(chan delivered, workers)}
+}
+
+// run calls the callbacks until ctx ends. A callback that has begun may end.
+func (c *courier) run(ctx context.Context) {
+	pause, look := c.m.cfg.PollInterval, true
+	for ctx.Err() == nil {
+		if look && len(c.due) == 0 {
+			look = false
+			if err := c.look(ctx); err != nil && ctx.Err() == nil {
+				c.m.fail(ctx, "the facts that are due could not be read", err)
+			}
+		}
+		c.begin(ctx)
+		timer := time.NewTimer(pause)
+		select {
+		case d := <-c.ended:
+			// There may be more, or the next one of the same order.
+			look = c.end(d) || look
+		case <-c.m.woken:
+			pause, look = firstLook, true
+		case <-timer.C:
+			pause, look = min(2*pause, c.m.cfg.PollInterval), true
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	late := time.NewTimer(c.m.cfg.CallbackTimeout)
+	defer late.Stop()
+	for len(c.busy) > 0 {
+		select {
+		case d := <-c.ended:
+			c.end(d)
+		case <-late.C:
+			for seq := range c.busy {
+				c.m.fail(ctx, "a callback did not return before Run did", context.DeadlineExceeded, slog.Int64("fact", seq))
+			}
+			return
+		}
+	}
+}
+
+// look finds facts that are due, at most one of each order. Other processes may have some.
+func (c *courier) look(ctx context.Context) error {
+	facts, err := c.m.outside().Due(ctx, c.m.names(), 4*c.workers+len(c.busy))
+	for _, seq := range facts {
+		if !c.busy[seq] {
+			c.due = append(c.due, seq)
+		}
+	}
+	return err
+}
+
+// begin starts as many deliveries as there are free workers.
+func (c *courier) begin(ctx context.Context) {
+	for len(c.due) > 0 && len(c.busy) < c.workers {
+		seq := c.due[0]
+		c.due = c.due[1:]
+		c.busy[seq] = true
+		go func() {
+			late := time.AfterFunc(c.m.cfg.CallbackTimeout, func() {
+				c.m.fail(ctx, "a callback did not return in time and keeps a worker", context.DeadlineExceeded, slog.Int64("fact", seq))
+			})
+			defer late.Stop()
+			changed := false
+			defer func() { c.ended <- delivered{seq, changed} }() // also if the callback ends its goroutine
+			changed = c.m.deliverOne(ctx, seq)
+		}()
+	}
+}
+
+func (c *courier) end(d delivered) (changed bool) {
+	delete(c.busy, d.seq)
+	return d.changed
+}
