@@ -207,18 +207,16 @@ func (c *charging) follows(less bool, at time.Time) bool {
 		return s.stage.pays() || charge.Status == "" // what was paid stays paid
 	}
 	switch o := order(c.tx.UpdatedAt.Time, charge.UpdatedAt); {
-	case o > 0:
+	case charge.Status == "", o > 0:
 		return true
-	case o < 0:
+	case o < 0, less:
 		return false
-	case less:
-		return false
-	case s.paid > charge.Paid, s.refunded > charge.Refunded, s.stage > known:
+	case s.paid > charge.Paid, s.refunded > charge.Refunded:
 		return true
-	case s.stage < known:
-		return false
+	case !known.pays() && s.stage != known:
+		return s.stage > known // nothing comes after an end but a payment
 	default:
-		return !at.Before(charge.ReadAt)
+		return at.After(charge.ReadAt)
 	}
 }
 

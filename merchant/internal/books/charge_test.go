@@ -468,30 +468,67 @@ func TestEveryCentCounts(t *testing.T) {
 	assert.Equal(t, books.Order{Paid: 5000, Fee: 1, Refunded: 4999, Disputed: 1}, money(s.order))
 }
 
-// Without updated_at the amounts, the stage and then the time of the reading decide.
-func TestOrderOfReadingsOfAChargeWithoutTimes(t *testing.T) {
+// Equal times of the gateway say nothing, and neither does a time that is missing: then
+// the amounts and the order of our readings decide.
+func TestOrderOfReadingsOfAChargeWithEqualTimes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		first, second seen
 		at            int // of the second; the first is in minute 5
 		newer         bool
 	}{
-		"a dispute":                    {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 1, true},
-		"a won dispute":                {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000}, 9, false},
-		"a won dispute, then a refund": {seen{status: "med", paid: 5000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 1, true},
-		"a won dispute, then the rest": {seen{status: "med", paid: 2000}, seen{status: "paid", paid: 5000}, 1, true},
-		"a refund, then a dispute":     {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
-		"only the first has a time":    {seen{status: "paid", paid: 5000, changed: 5}, seen{status: "med", paid: 5000}, 6, true},
-		"only the second has a time":   {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000, changed: 9}, 9, false},
-		"the same stage, later":        {seen{status: "processing"}, seen{status: "authorized"}, 6, true},
-		"the same stage, at once":      {seen{status: "processing"}, seen{status: "authorized"}, 5, true},
-		"the same stage, earlier":      {seen{status: "processing"}, seen{status: "authorized"}, 4, false},
+		"a dispute":                       {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 6, true},
+		"a dispute before it was won":     {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 4, false},
+		"a dispute at once":               {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 5, false},
+		"a won dispute":                   {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000}, 6, true},
+		"before the dispute":              {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000}, 4, false},
+		"a won dispute of what is left":   {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 6, true},
+		"a won dispute, then a refund":    {seen{status: "med", paid: 5000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 1, true},
+		"a won dispute, then the rest":    {seen{status: "med", paid: 2000}, seen{status: "paid", paid: 5000}, 1, true},
+		"a refund, then a dispute":        {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
+		"paid less":                       {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 4000}, 9, false},
+		"refunded less, but paid more":    {seen{status: "med", paid: 4000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
+		"the same stage, later":           {seen{status: "processing"}, seen{status: "authorized"}, 6, true},
+		"the same stage, at once":         {seen{status: "processing"}, seen{status: "authorized"}, 5, false},
+		"the same stage, earlier":         {seen{status: "processing"}, seen{status: "authorized"}, 4, false},
+		"paid, read before":               {seen{status: "pending"}, seen{status: "paid", paid: 5000}, 1, true},
+		"not paid, read later":            {seen{status: "paid", paid: 5000}, seen{status: "expired"}, 9, false},
+		"an end, read before":             {seen{status: "pending"}, seen{status: "expired"}, 4, true},
+		"an end, read later":              {seen{status: "pending"}, seen{status: "expired"}, 6, true},
+		"nothing comes after an end":      {seen{status: "expired"}, seen{status: "pending"}, 6, false},
+		"another end, later":              {seen{status: "canceled"}, seen{status: "expired"}, 6, true},
+		"a part that becomes the whole":   {seen{status: "partially_paid", paid: 5000}, seen{status: "paid", paid: 5000}, 6, true},
+		"the part, read before the whole": {seen{status: "paid", paid: 5000}, seen{status: "partially_paid", paid: 5000}, 4, false},
 	} {
-		b := books.Books{Charge: books.Charge{ID: "c1", Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL}}
-		b, _ = books.ApplyTransaction(b, reading(tc.first.transaction("t"), 5))
-		b, result := books.ApplyTransaction(b, reading(tc.second.transaction("t"), tc.at))
-		assert.Equal(t, tc.newer, b.Charge.Status == tc.second.status, name)
-		assert.Equal(t, !tc.newer, result.Outcome == books.Stale, name)
+		for times, changed := range map[string][2]int{"equal": {3, 3}, "none": {0, 0}, "only the first": {3, 0}, "only the second": {0, 3}} {
+			tc.first.changed, tc.second.changed = changed[0], changed[1]
+			b := books.Books{Charge: books.Charge{ID: "c1", Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL}}
+			b, _ = books.ApplyTransaction(b, reading(tc.first.transaction("t"), 5))
+			b, result := books.ApplyTransaction(b, reading(tc.second.transaction("t"), tc.at))
+			assert.Equal(t, tc.newer, b.Charge.Status == tc.second.status, "%s, %s", name, times)
+			if tc.newer || tc.second.paid <= tc.first.paid && tc.second.refunded <= tc.first.refunded {
+				assert.Equal(t, !tc.newer, result.Outcome == books.Stale, "%s, %s", name, times)
+			}
+			assert.Equal(t, max(tc.first.paid, tc.second.paid), b.Order.Paid, "%s, %s", name, times)
+			assert.Equal(t, max(tc.first.refunded, tc.second.refunded), b.Order.Refunded, "%s, %s", name, times)
+			assert.Equal(t, b.Charge.State == books.Disputed, b.Order.Disputed > 0, "%s, %s", name, times)
+		}
+	}
+}
+
+// A gateway that counts seconds, or whose clock has stopped, reports a dispute and that it
+// was won with one updated_at.
+func TestADisputeIsWonInTheSecondInWhichItBegan(t *testing.T) {
+	t.Parallel()
+	for _, changed := range []int{0, 1} {
+		s := newShop(t)
+		for i, status := range []gateway.TransactionStatus{"paid", "med", "in_protest", "paid", "med", "paid"} {
+			s.do("c1", func(b books.Books) (books.Books, books.Result) {
+				return books.ApplyTransaction(b, reading(seen{status: status, paid: 5000, changed: changed}.transaction("t-c1"), i+1))
+			})
+			assert.Equal(t, status == "paid", s.order.Disputed == 0, "%d %s", i, status)
+		}
+		assert.Equal(t, int64(5000), s.order.Left())
 	}
 }
 

@@ -41,12 +41,18 @@
 //
 // Readings may arrive late, twice and in any order, because several sources read the
 // same resource. What was paid and what went back only grows, so the largest report is
-// booked. The state is that of the newest reading: by the gateway's updated_at or, if
-// that does not tell, by the amounts and the position of the state in the life of a
-// transaction. So every order of the readings of a possible history ends in the same
-// books. Three marks depend on the order, because they say what was reported:
-// Charge.Late, the charge that settled the order (the first one that was applied), and
-// how often a dispute was reported.
+// booked. The state is that of the newest reading: by the gateway's updated_at. Two equal
+// times say nothing, because a gateway may count seconds or have a clock that has stopped,
+// and neither does a missing one. Then the reading that shows more paid or refunded is
+// newer, and of a transaction or subscription that ended and one that did not, the one
+// that ended. Otherwise it is the one that was made later: its At, when its request was
+// sent, is after ReadAt. One that was sent earlier or at once, and is still in flight
+// then, is older. Of two different ends of a transfer neither is newer.
+//
+// So every order of the readings of a possible history ends in the same books. Three marks
+// depend on the order, because they say what was reported: Charge.Late, the charge that
+// settled the order (the first one that was applied), and how often a dispute was
+// reported.
 //
 // An older reading is [Stale] and changes no state. A reading that reports less than
 // what is booked never takes anything out of the books. If it is not older and such
