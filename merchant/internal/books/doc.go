@@ -58,6 +58,12 @@
 // what is booked never takes anything out of the books. If it is not older and such
 // readings continue for a day, the result has a [Problem].
 //
+// # Absence
+//
+// That the gateway does not show something is no proof: lists and reads lag, a firewall
+// returns 403 or 404. [Absence] decides what it means, from who said it, how old the thing
+// is and how long a gateway may lag.
+//
 // # Statuses
 //
 // [ApplyTransaction] knows what a status means from one table (status.go), which tests
