@@ -18,6 +18,7 @@ type charging struct {
 	Books
 	ledger
 	tx    *gateway.Transaction
+	now   time.Time // when the reading or the outcome was made
 	shown shown
 	more  bool // money was paid that was not booked before
 }
@@ -25,7 +26,7 @@ type charging struct {
 // change starts a change of b.
 func change(b Books, source Source, at time.Time) *charging {
 	b.Refunds = slices.Clone(b.Refunds)
-	c := &charging{Books: b}
+	c := &charging{Books: b, now: at}
 	c.ledger = ledger{order: &c.Order, record: b.Charge.ID, currency: b.Charge.Currency, source: source, at: at}
 	return c
 }
@@ -33,8 +34,8 @@ func change(b Books, source Source, at time.Time) *charging {
 // ApplyTransaction books what a reading of the charge's transaction shows.
 func ApplyTransaction(b Books, r Reading[gateway.Transaction]) (Books, Result) {
 	tx := r.Resource
-	c := change(b, r.Source, lastChange(tx.UpdatedAt, r.At))
-	c.tx = tx
+	c := change(b, r.Source, r.At)
+	c.tx, c.at = tx, lastChange(tx.UpdatedAt, r.At)
 	if !c.readable() {
 		return c.Books, c.Result
 	}

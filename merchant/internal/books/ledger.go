@@ -71,8 +71,9 @@ func cents(n int64) string { return strconv.FormatInt(n, 10) }
 // key joins the parts of a key.
 func key(kind Kind, parts ...string) string { return string(kind) + "/" + strings.Join(parts, "/") }
 
-// patience is how long readings may report less than is booked before a person must
-// look: by then it is no reading that was overtaken by another one.
+// patience is how long readings may report less than is booked, or not show a refund that
+// was confirmed, before a person must look: by then it is no reading that was overtaken by
+// another one.
 const patience = 24 * time.Hour
 
 // judge notes whether a reading at a time reports less than is booked, and returns

@@ -144,9 +144,9 @@ type Refund struct {
 	Amount    int64 // in addition to what went back before
 	UpTo      int64 // including what went back before
 	Full      bool
-	Moved     int64 // what the gateway confirmed; 0 if its target was reached before
-	AppliedAt time.Time
-	Shown     bool // the transaction shows it
+	Moved     int64     // what the gateway confirmed; 0 if its target was reached before
+	AppliedAt time.Time // when that was stored, by the database's clock
+	Shown     bool      // the transaction shows it
 	Reason    string
 }
 
@@ -203,11 +203,13 @@ const (
 	FromEarlier Source = "adoption"
 )
 
-// Reading is a resource as the gateway's API returned it.
+// Reading is a resource as the gateway's API returned it. At is compared with times that
+// other processes have stored, such as ReadAt and Refund.AppliedAt. So the caller gives it
+// by the database's clock, like the time of an outcome: no process's clock is ahead then.
 type Reading[T any] struct {
 	Resource *T
 	Source   Source
-	At       time.Time // when the request for it was sent, by the merchant's clock
+	At       time.Time // when the request for it was sent, or earlier; by the database's clock
 }
 
 // Callback names the function of the merchant that a fact is reported to.
