@@ -248,6 +248,7 @@ func (c *charging) bookPaid() {
 	if delta := s.paid - charge.Paid; delta > 0 {
 		c.more = true
 		if currency := cmp.Or(c.tx.Currency, charge.Currency, gateway.BRL); charge.Paid == 0 {
+			c.Order.Currency = cmp.Or(c.Order.Currency, charge.Currency) // what was asked for
 			charge.Foreign = charge.Currency != "" && currency != charge.Currency
 			charge.Currency, c.currency = currency, currency
 		}
@@ -255,9 +256,6 @@ func (c *charging) bookPaid() {
 		charge.Paid = s.paid
 		charge.Assumed = s.assumed
 		c.entry(EntryPaid, &c.order.Paid, key(EntryPaid, charge.TransactionID, cents(s.paid)), delta, None)
-		if c.Order.Currency != c.currency {
-			c.problem(&charge.Reported, IsForeign, "", "charge %s was paid in %s, order %s in %s", charge.ID, c.currency, c.Order.ID, c.Order.Currency)
-		}
 	}
 	charge.Assumed = charge.Assumed && (s.assumed || s.paid < charge.Paid)
 	if s.fee > 0 && charge.Fee == 0 {

@@ -298,17 +298,24 @@ func TestAPaymentIsAcceptedThatTheOrderDoesNotNeedAnyMore(t *testing.T) {
 
 func TestAnotherCurrencyDoesNotPayTheOrder(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
-	assert.Equal(t, books.Underpaid, s.charge("c1").State)
-	assert.Equal(t, gateway.USD, s.order.Currency)
-	s.expect("problem underpaid/c1/5000")
+	for _, currency := range []gateway.Currency{"", gateway.BRL} {
+		s := newShop(t)
+		s.order.Currency = currency
+		s.read("c1", seen{status: "paid", paid: 5000, fee: 50, currency: gateway.USD})
+		assert.Equal(t, books.Underpaid, s.charge("c1").State)
+		assert.Equal(t, gateway.BRL, s.order.Currency, "it is what was asked for")
+		s.expect("problem currency/c1/paid/t-c1/5000", "problem currency/c1/fee/t-c1", "problem underpaid/c1/5000")
+		s.read("c1", seen{status: "med", paid: 5000, refunded: 1000, fee: 50, currency: gateway.USD})
+		s.expect("refunded c1", "disputed c1", "problem currency/c1/refunded/t-c1/1000", "problem currency/c1/disputed/t-c1/1/4000")
+		assert.Zero(t, money(s.order))
+		assert.Equal(t, int64(5000), sums(s.facts, gateway.USD).Paid, "but it is in the books")
+	}
 
-	s = newShop(t)
+	s := newShop(t)
 	s.read("c1", seen{status: "partially_paid", paid: 1000})
 	s.read("c2", seen{status: "paid", paid: 5000, currency: gateway.USD})
 	assert.Equal(t, int64(1000), s.order.Paid, "sums are in one currency")
-	s.expect("problem underpaid/c1/1000", "problem currency/c2/", "problem underpaid/c2/5000")
+	s.expect("problem underpaid/c1/1000", "problem currency/c2/paid/t-c2/5000", "problem underpaid/c2/5000")
 	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
 	s.expect("problem contradiction/c1/paid/its currency is USD, but BRL was paid before")
 	assert.Equal(t, int64(1000), s.order.Paid)
@@ -317,6 +324,19 @@ func TestAnotherCurrencyDoesNotPayTheOrder(t *testing.T) {
 	s.read("c1", seen{status: "partially_paid", paid: 1})
 	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
 	assert.Equal(t, int64(1), s.order.Paid)
+}
+
+// What was asked for in another currency than the order's pays the order, but is not in
+// its sums.
+func TestACurrencyThatTheOrderDoesNotHave(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.order.Currency = gateway.BRL // by an earlier charge, or a payout
+	s.charge("c1").Currency = gateway.USD
+	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
+	s.expect("paid c1", "problem currency/c1/paid/t-c1/5000")
+	assert.False(t, s.charge("c1").Foreign)
+	assert.Zero(t, money(s.order))
 }
 
 func TestADisputeIsWonOrLost(t *testing.T) {

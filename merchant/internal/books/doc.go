@@ -73,7 +73,15 @@
 //
 // # Amounts
 //
-// Amounts are in cents. What the buyer paid is paid_amount. If that is 0 in a paid
+// Amounts are in cents, and the sums of an order are in its currency. That is the currency
+// of the first charge that was asked for: the caller sets Order.Currency, if it is "", when
+// it adds a charge. If it is still "" at the first entry, that one sets it: a payment to
+// the currency that its charge asked for, a payout to BRL. So a payout that comes before
+// any charge makes the order BRL, and charges in another currency are foreign from then on.
+// An entry in another currency than the order's is a fact like any other, but is in no sum,
+// and each such entry raises an [IsForeign] problem.
+//
+// What the buyer paid is paid_amount. If that is 0 in a paid
 // transaction, it is base_price or amount, as [gateway.Transaction.Charged] says, and
 // Charge.Assumed is set. Only Paid ≥ Requested in the same currency decides whether a
 // charge is paid in full: the amount of a transaction may include interest, or be what

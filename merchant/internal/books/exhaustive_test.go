@@ -44,6 +44,10 @@ func (h *history) read(do apply, s seen, at int) error {
 		return errors.New("the records that were given have changed")
 	case silent(result):
 		return fmt.Errorf("nothing is said to have changed: %+v", result)
+	case foreign(result, after.Order.Currency):
+		return fmt.Errorf("an amount is in no sum, and no problem says so: %+v", result)
+	case before.Order.Currency != "" && before.Order.Currency != after.Order.Currency:
+		return fmt.Errorf("the currency of the order was %s, and is %s", before.Order.Currency, after.Order.Currency)
 	case len(second.Facts)+len(second.Problems) != 0 || second.Outcome == books.Changed || !reflect.DeepEqual(again, after):
 		return fmt.Errorf("not idempotent: %+v\nthen %+v: %+v", after, again, second)
 	}
@@ -180,7 +184,7 @@ func checkEveryStep(do apply) (combinations int, broken error) {
 	for _, b := range []books.Books{
 		{Charge: books.Charge{Origin: books.FromOrder}},
 		{Charge: books.Charge{Origin: books.FromOrder}, Order: books.Order{SettledBy: "other"}},
-		{Charge: books.Charge{Origin: books.FromOrder}, Order: books.Order{Closed: true}},
+		{Charge: books.Charge{Origin: books.FromOrder}, Order: books.Order{Closed: true, Currency: gateway.USD}},
 		{Charge: books.Charge{Origin: books.FromSubscription}},
 	} {
 		b.Order.ID, b.Charge.ID, b.Charge.Requested, b.Charge.Currency, b.Charge.Operation = "o", "c1", 5000, gateway.BRL, books.Sent

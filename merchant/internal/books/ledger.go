@@ -41,13 +41,19 @@ func (l *ledger) fact(kind Kind, key string, callback Callback) *Fact {
 }
 
 // entry books an amount, signed as it changes Order.Net. sum is the order's sum of such
-// entries: only what was paid and corrections count upwards.
+// entries: only what was paid and corrections count upwards. In another currency than the
+// order's it is in no sum, which is a problem.
 func (l *ledger) entry(kind Kind, sum *int64, key string, amount int64, callback Callback) {
 	f := l.fact(kind, key, callback)
 	f.Amount, f.Currency = amount, l.currency
 	l.order.Currency = cmp.Or(l.order.Currency, l.currency)
 	switch {
-	case l.order.Currency != l.currency: // sums are in one currency
+	case l.order.Currency != l.currency:
+		l.Problems = append(l.Problems, Problem{
+			Key: string(IsForeign) + "/" + l.record + "/" + key, Kind: IsForeign, Record: l.record,
+			Text: fmt.Sprintf("%s: %s, %s is not in the sums of %s, which are in %s",
+				l.record, kind, gateway.FormatAmount(amount, l.currency), l.order.ID, l.order.Currency),
+		})
 	case kind == EntryPaid, kind == EntryAdjusted:
 		*sum += amount
 	default:

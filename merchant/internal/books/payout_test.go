@@ -35,7 +35,7 @@ func newPayout() *payouts {
 }
 
 func (p *payouts) keep(o books.Order, next books.Payout, r books.Result) books.Outcome {
-	if silent(r) {
+	if silent(r) || foreign(r, o.Currency) {
 		p.log = append(p.log, "silent")
 	}
 	p.order, p.payout = o, next
@@ -76,6 +76,26 @@ func TestAPayoutLeavesTheBalanceAndReturns(t *testing.T) {
 	assert.Equal(t, []string{"payout/p1/failed/2"}, p.log)
 	assert.Equal(t, books.Unchanged, p.read(transfer("error", 3), 4))
 	assert.Equal(t, books.Stale, p.read(transfer("processing", 2), 5))
+}
+
+// A payout is in BRL: it is not in the sums of an order in another currency.
+func TestAPayoutOfAnOrderInAnotherCurrency(t *testing.T) {
+	t.Parallel()
+	p := newPayout()
+	p.order = books.Order{ID: "order/A17", Currency: gateway.USD, Paid: 5000}
+	p.read(transfer("pending", 1), 1)
+	assert.Equal(t, books.Order{ID: "order/A17", Currency: gateway.USD, Paid: 5000}, p.order)
+	assert.Equal(t, int64(2000), p.payout.Out, "but it is in the books")
+	assert.Equal(t, "paid_out/p1/1 BRL -20.00\n", keys(p.facts))
+	p.read(transfer("error", 2), 2)
+	assert.Equal(t, []string{"problem currency/p1/paid_out/p1/1", "payout/p1/failed/2", "problem currency/p1/paid_out/p1/2"}, p.log)
+
+	p = newPayout()
+	p.order = books.Order{ID: "order/A17"} // nothing was asked for
+	p.read(transfer("pending", 1), 1)
+	assert.Equal(t, gateway.BRL, p.order.Currency)
+	assert.Equal(t, int64(2000), p.order.PaidOut)
+	assert.Empty(t, p.log)
 }
 
 func TestHowAPayoutEnds(t *testing.T) {
@@ -285,9 +305,12 @@ func TestEveryReadingOfEveryPayout(t *testing.T) {
 	for _, first := range statuses {
 		for _, second := range statuses {
 			for _, third := range statuses {
-				for _, changed := range [][3]int{{1, 2, 3}, {2, 1, 3}, {3, 2, 1}, {0, 0, 0}, {1, 1, 1}} {
+				for n, changed := range [][3]int{{1, 2, 3}, {2, 1, 3}, {3, 2, 1}, {0, 0, 0}, {1, 1, 1}} {
 					combinations++
 					p := newPayout()
+					if n%2 == 1 {
+						p.order.Currency = gateway.USD
+					}
 					name := fmt.Sprint(first, second, third, changed)
 					for i, status := range []string{first, second, third} {
 						tx := transfer(gateway.TransferStatus(status), changed[i])
@@ -297,12 +320,13 @@ func TestEveryReadingOfEveryPayout(t *testing.T) {
 						require.Equal(t, before.payout, p.payout, name)
 						require.Equal(t, before.facts, p.facts, name)
 					}
-					require.Equal(t, sums(p.facts, gateway.BRL), money(p.order), name)
-					require.Equal(t, p.payout.Out, p.order.PaidOut, name)
+					require.NotContains(t, p.log, "silent", name)
+					require.Equal(t, sums(p.facts, p.order.Currency), money(p.order), name)
+					require.Equal(t, p.payout.Out, sums(p.facts, gateway.BRL).PaidOut, name)
 					if returned := p.payout.State == books.Failed || p.payout.State == books.Canceled; returned || p.payout.State == books.Unknown {
-						require.Zero(t, p.order.PaidOut, name)
+						require.Zero(t, p.payout.Out, name)
 					} else {
-						require.Equal(t, int64(2000), p.order.PaidOut, name)
+						require.Equal(t, int64(2000), p.payout.Out, name)
 					}
 				}
 			}

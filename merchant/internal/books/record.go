@@ -65,11 +65,11 @@ func (o Operation) state(applied, refused State) State {
 }
 
 // Order is the money of an order, of a sale by link, of a subscription, or of a payout
-// that belongs to no order. Amounts are in cents of Currency; entries in another
-// currency are not added.
+// that belongs to no order. Amounts are in cents of Currency. An entry in another currency
+// is not added, and is a problem.
 type Order struct {
 	ID        string           // unique among all of these: "order/A17"
-	Currency  gateway.Currency // that of its first entry
+	Currency  gateway.Currency // that of the first charge that was asked for; see doc.go
 	Paid      int64
 	Fee       int64
 	Refunded  int64
