@@ -20,13 +20,14 @@ type charging struct {
 	tx    *gateway.Transaction
 	now   time.Time // when the reading or the outcome was made
 	shown shown
-	more  bool // money was paid that was not booked before
+	was   Charge // before the change
+	more  bool   // money was paid that was not booked before
 }
 
 // change starts a change of b.
 func change(b Books, source Source, at time.Time) *charging {
 	b.Refunds = slices.Clone(b.Refunds)
-	c := &charging{Books: b, now: at}
+	c := &charging{Books: b, now: at, was: b.Charge}
 	c.ledger = ledger{order: &c.Order, record: b.Charge.ID, currency: b.Charge.Currency, source: source, at: at}
 	return c
 }
@@ -89,7 +90,8 @@ func Accept(b Books, at time.Time) (Books, Result) {
 // link, before its first reading is applied. What its buyer is asked to pay counts as
 // requested.
 func Seen(id string, origin Origin, tx *gateway.Transaction) Charge {
-	return Charge{ID: id, Origin: origin, Currency: cmp.Or(tx.Currency, gateway.BRL), Requested: cmp.Or(tx.BasePrice, tx.Amount), State: New}
+	amount := cmp.Or(tx.BasePrice, tx.Amount)
+	return Charge{ID: id, Origin: origin, Currency: cmp.Or(tx.Currency, gateway.BRL), Requested: amount, Asked: amount, State: New}
 }
 
 // visible returns the charge without the times at which it was read, and without what
@@ -314,6 +316,11 @@ func (c *charging) report() {
 		c.problem(&charge.Reported, IsUnderpaid, cents(charge.Paid), "charge %s: %s of %s requested was paid, in %s",
 			charge.ID, cents(charge.Paid), cents(charge.Requested), charge.Currency)
 	}
+	over := c.more && charge.Excess() > c.was.Excess()
+	if over && (c.Order.needed() || c.Order.SettledBy == charge.ID) { // otherwise all of it is paid again
+		c.problem(&charge.Reported, IsOverpaid, cents(charge.Excess()), "charge %s: %d was paid, %d requested, %d is interest, so %d is too much",
+			charge.ID, charge.Paid, charge.Requested, charge.Interest(), charge.Excess())
+	}
 	if charge.Origin == FromSubscription {
 		return // reported by ApplySubscription
 	}
@@ -321,6 +328,7 @@ func (c *charging) report() {
 	case charge.inFull() && c.Order.needed():
 		c.Order.SettledBy = charge.ID
 		c.fact(Settled, key(Settled, c.Order.ID), OnPaid)
+	case over && c.Order.SettledBy == charge.ID: // said above
 	case c.more && c.Order.SettledBy == charge.ID:
 		c.problem(&charge.Reported, IsPaidAgain, cents(charge.Paid), "charge %s was paid in full before, and is paid %s now", charge.ID, cents(charge.Paid))
 	case c.more && !c.Order.needed():

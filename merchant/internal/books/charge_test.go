@@ -177,8 +177,94 @@ func TestOneTransactionThatIsPaidTwiceIsAProblem(t *testing.T) {
 	s := newShop(t)
 	s.read("c1", seen{status: "paid", paid: 5000})
 	s.read("c1", seen{status: "paid", paid: 10000})
-	s.expect("paid c1", "problem paid_again/c1/10000") // to refund the charge in full would return both
+	s.expect("paid c1", "problem overpaid/c1/5000") // to refund the charge in full would return both
 	assert.Equal(t, int64(10000), s.order.Paid)
+}
+
+func TestTheRestOfAPaymentThatWasAcceptedIsPaidAgain(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 4000})
+	s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) })
+	s.log = nil
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("problem paid_again/c1/5000") // not too much for the charge, but the order was paid
+}
+
+// What the buyer has paid too much: more than the order wants and the interest of the card.
+func TestWhatWasPaidTooMuch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		charge books.Charge
+		want   int64
+	}{
+		"nothing is paid":                    {books.Charge{Requested: 1000}, 0},
+		"as requested":                       {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1000}, 0},
+		"too little":                         {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 400}, 0},
+		"too much":                           {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1500}, 500},
+		"a cent":                             {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1001}, 1},
+		"with interest":                      {books.Charge{Requested: 1000, Asked: 1000, Amount: 1100, Paid: 1100}, 0},
+		"too much, with interest":            {books.Charge{Requested: 1000, Asked: 1000, Amount: 1100, Paid: 1150}, 50},
+		"a cheaper cart":                     {books.Charge{Requested: 1000, Asked: 1500, Amount: 1500, Paid: 1500}, 500},
+		"a cheaper cart, with interest":      {books.Charge{Requested: 1000, Asked: 1500, Amount: 1600, Paid: 1600}, 500},
+		"a dearer cart":                      {books.Charge{Requested: 2000, Asked: 1500, Amount: 1500, Paid: 2000}, 0},
+		"a dearer cart, with interest":       {books.Charge{Requested: 1550, Asked: 1500, Amount: 1600, Paid: 1600}, 0},
+		"what is settled":                    {books.Charge{Requested: 1000, Asked: 1000, Amount: 950, Paid: 1000}, 0},
+		"what is settled, too much":          {books.Charge{Requested: 1000, Asked: 1000, Amount: 950, Paid: 1500}, 500},
+		"an old row":                         {books.Charge{Requested: 1000, Amount: 1000, Paid: 1500}, 500},
+		"an old row, with interest":          {books.Charge{Requested: 1000, Amount: 1100, Paid: 1100}, 0},
+		"in another currency":                {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1500, Foreign: true}, 0},
+		"refunded":                           {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1500, Refunded: 700}, 500},
+		"the check of a card":                {books.Charge{Requested: 10, Asked: 10, Amount: 10, Paid: 100, CardCheck: true}, 0},
+		"the largest amount":                 {books.Charge{Requested: 1, Asked: 1, Amount: 1, Paid: spec.MaxSafeAmount}, spec.MaxSafeAmount - 1},
+		"accepted, and nothing is requested": {books.Charge{Requested: 0, Paid: 100, Accepted: true}, 100},
+	} {
+		assert.Equal(t, tc.want, tc.charge.Excess(), name)
+	}
+}
+
+func TestAnOverpaidChargeNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.charge("c1").Asked = 5000
+	s.read("c1", seen{status: "paid", paid: 7500})
+	s.expect("paid c1", "problem overpaid/c1/2500")
+	s.read("c1", seen{status: "captured", paid: 7500})
+	s.expect() // nothing more was paid
+	s.read("c1", seen{status: "captured", paid: 8000})
+	s.expect("problem overpaid/c1/3000")
+
+	s = newShop(t)
+	s.charge("c1").Asked, s.charge("c1").Requested = 5000, 3000 // the cart became cheaper
+	s.read("c1", seen{status: "pending"})
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("paid c1", "problem overpaid/c1/2000")
+	assert.Equal(t, books.Paid, s.charge("c1").State)
+
+	s = newShop(t)
+	tx := seen{status: "paid", paid: 5600}.transaction("t-c1")
+	tx.Amount = 5500
+	var result books.Result
+	s.do("c1", func(b books.Books) (books.Books, books.Result) {
+		b, result = books.ApplyTransaction(b, reading(tx, 1))
+		return b, result
+	})
+	s.expect("paid c1", "problem overpaid/c1/100")
+	assert.Equal(t, "charge c1: 5600 was paid, 5000 requested, 500 is interest, so 100 is too much", result.Problems[0].Text)
+
+	s = newShop(t)
+	s.charge("c1").Origin = books.FromSubscription
+	s.read("c1", seen{status: "paid", paid: 7500})
+	s.expect("problem overpaid/c1/2500")
+}
+
+// All of a payment that the order did not need is too much, which PaidAgain says.
+func TestASecondPaymentIsNotOverpaidToo(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.read("c2", seen{status: "paid", paid: 7500})
+	s.expect("paid c1", "paid_again c2")
 }
 
 func TestALateVoucherIsPaidAfterItExpired(t *testing.T) {
@@ -666,9 +752,10 @@ func TestAdoptionBooksWithoutCallbacks(t *testing.T) {
 func TestASaleByLinkRequestsWhatItsBuyerIsAskedToPay(t *testing.T) {
 	t.Parallel()
 	c := books.Seen("l1", books.FromLink, &gateway.Transaction{Amount: 4750, BasePrice: 5000})
-	assert.Equal(t, books.Charge{ID: "l1", Origin: books.FromLink, State: books.New, Requested: 5000, Currency: gateway.BRL}, c)
+	assert.Equal(t, books.Charge{ID: "l1", Origin: books.FromLink, State: books.New, Requested: 5000, Asked: 5000, Currency: gateway.BRL}, c)
 	c = books.Seen("l1", books.FromLink, &gateway.Transaction{Amount: 4750, Currency: gateway.MXN})
 	assert.Equal(t, int64(4750), c.Requested)
+	assert.Equal(t, int64(4750), c.Asked)
 	assert.Equal(t, gateway.MXN, c.Currency)
 }
 

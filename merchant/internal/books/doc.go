@@ -85,5 +85,7 @@
 // transaction, it is base_price or amount, as [gateway.Transaction.Charged] says, and
 // Charge.Assumed is set. Only Paid ≥ Requested in the same currency decides whether a
 // charge is paid in full: the amount of a transaction may include interest, or be what
-// the gateway settles.
+// the gateway settles. Requested is what the order wants of the charge now, and Asked what
+// its request asked for: what the buyer is asked to pay beyond Asked is interest, and what
+// was paid beyond Requested and the interest is too much ([Charge.Excess]).
 package books
