@@ -20,6 +20,12 @@ func TestACorrectionChangesOnlyWhatRemains(t *testing.T) {
 		Key: "adjusted/7", Kind: books.EntryAdjusted, Order: "order/A1", Record: "7", Amount: -30, Currency: gateway.BRL, At: start, Source: books.FromPerson,
 	}}, first.Facts)
 	assert.Equal(t, "adjusted/8", second.Facts[0].Key)
+	assert.Empty(t, second.Problems)
+	other, third := books.Adjust(o, "9", 10, gateway.USD, start)
+	assert.Equal(t, o, other, "sums are in one currency")
+	assert.Equal(t, "currency/9/adjusted/9", third.Problems[0].Key)
+	assert.Equal(t, "9: adjusted, USD 0.10 is not in the sums of order/A1, which are in BRL", third.Problems[0].Text)
+	assert.Equal(t, gateway.USD, third.Facts[0].Currency)
 }
 
 func TestWhatAListShowsIsComparedWithTheEntries(t *testing.T) {

@@ -18,14 +18,16 @@ type charging struct {
 	Books
 	ledger
 	tx    *gateway.Transaction
+	now   time.Time // when the reading or the outcome was made
 	shown shown
-	more  bool // money was paid that was not booked before
+	was   Charge // before the change
+	more  bool   // money was paid that was not booked before
 }
 
 // change starts a change of b.
 func change(b Books, source Source, at time.Time) *charging {
 	b.Refunds = slices.Clone(b.Refunds)
-	c := &charging{Books: b}
+	c := &charging{Books: b, now: at, was: b.Charge}
 	c.ledger = ledger{order: &c.Order, record: b.Charge.ID, currency: b.Charge.Currency, source: source, at: at}
 	return c
 }
@@ -33,8 +35,8 @@ func change(b Books, source Source, at time.Time) *charging {
 // ApplyTransaction books what a reading of the charge's transaction shows.
 func ApplyTransaction(b Books, r Reading[gateway.Transaction]) (Books, Result) {
 	tx := r.Resource
-	c := change(b, r.Source, lastChange(tx.UpdatedAt, r.At))
-	c.tx = tx
+	c := change(b, r.Source, r.At)
+	c.tx, c.at = tx, lastChange(tx.UpdatedAt, r.At)
 	if !c.readable() {
 		return c.Books, c.Result
 	}
@@ -88,7 +90,8 @@ func Accept(b Books, at time.Time) (Books, Result) {
 // link, before its first reading is applied. What its buyer is asked to pay counts as
 // requested.
 func Seen(id string, origin Origin, tx *gateway.Transaction) Charge {
-	return Charge{ID: id, Origin: origin, Currency: cmp.Or(tx.Currency, gateway.BRL), Requested: cmp.Or(tx.BasePrice, tx.Amount), State: New}
+	amount := cmp.Or(tx.BasePrice, tx.Amount)
+	return Charge{ID: id, Origin: origin, Currency: cmp.Or(tx.Currency, gateway.BRL), Requested: amount, Asked: amount, State: New}
 }
 
 // visible returns the charge without the times at which it was read, and without what
@@ -207,18 +210,16 @@ func (c *charging) follows(less bool, at time.Time) bool {
 		return s.stage.pays() || charge.Status == "" // what was paid stays paid
 	}
 	switch o := order(c.tx.UpdatedAt.Time, charge.UpdatedAt); {
-	case o > 0:
+	case charge.Status == "", o > 0:
 		return true
-	case o < 0:
+	case o < 0, less:
 		return false
-	case less:
-		return false
-	case s.paid > charge.Paid, s.refunded > charge.Refunded, s.stage > known:
+	case s.paid > charge.Paid, s.refunded > charge.Refunded:
 		return true
-	case s.stage < known:
-		return false
+	case !known.pays() && s.stage != known:
+		return s.stage > known // nothing comes after an end but a payment
 	default:
-		return !at.Before(charge.ReadAt)
+		return at.After(charge.ReadAt)
 	}
 }
 
@@ -249,6 +250,7 @@ func (c *charging) bookPaid() {
 	if delta := s.paid - charge.Paid; delta > 0 {
 		c.more = true
 		if currency := cmp.Or(c.tx.Currency, charge.Currency, gateway.BRL); charge.Paid == 0 {
+			c.Order.Currency = cmp.Or(c.Order.Currency, charge.Currency) // what was asked for
 			charge.Foreign = charge.Currency != "" && currency != charge.Currency
 			charge.Currency, c.currency = currency, currency
 		}
@@ -256,9 +258,6 @@ func (c *charging) bookPaid() {
 		charge.Paid = s.paid
 		charge.Assumed = s.assumed
 		c.entry(EntryPaid, &c.order.Paid, key(EntryPaid, charge.TransactionID, cents(s.paid)), delta, None)
-		if c.Order.Currency != c.currency {
-			c.problem(&charge.Reported, IsForeign, "", "charge %s was paid in %s, order %s in %s", charge.ID, c.currency, c.Order.ID, c.Order.Currency)
-		}
 	}
 	charge.Assumed = charge.Assumed && (s.assumed || s.paid < charge.Paid)
 	if s.fee > 0 && charge.Fee == 0 {
@@ -317,6 +316,11 @@ func (c *charging) report() {
 		c.problem(&charge.Reported, IsUnderpaid, cents(charge.Paid), "charge %s: %s of %s requested was paid, in %s",
 			charge.ID, cents(charge.Paid), cents(charge.Requested), charge.Currency)
 	}
+	over := c.more && charge.Excess() > c.was.Excess()
+	if over && (c.Order.needed() || c.Order.SettledBy == charge.ID) { // otherwise all of it is paid again
+		c.problem(&charge.Reported, IsOverpaid, cents(charge.Excess()), "charge %s: %d was paid, %d requested, %d is interest, so %d is too much",
+			charge.ID, charge.Paid, charge.Requested, charge.Interest(), charge.Excess())
+	}
 	if charge.Origin == FromSubscription {
 		return // reported by ApplySubscription
 	}
@@ -324,6 +328,7 @@ func (c *charging) report() {
 	case charge.inFull() && c.Order.needed():
 		c.Order.SettledBy = charge.ID
 		c.fact(Settled, key(Settled, c.Order.ID), OnPaid)
+	case over && c.Order.SettledBy == charge.ID: // said above
 	case c.more && c.Order.SettledBy == charge.ID:
 		c.problem(&charge.Reported, IsPaidAgain, cents(charge.Paid), "charge %s was paid in full before, and is paid %s now", charge.ID, cents(charge.Paid))
 	case c.more && !c.Order.needed():

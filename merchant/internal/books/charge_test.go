@@ -177,8 +177,94 @@ func TestOneTransactionThatIsPaidTwiceIsAProblem(t *testing.T) {
 	s := newShop(t)
 	s.read("c1", seen{status: "paid", paid: 5000})
 	s.read("c1", seen{status: "paid", paid: 10000})
-	s.expect("paid c1", "problem paid_again/c1/10000") // to refund the charge in full would return both
+	s.expect("paid c1", "problem overpaid/c1/5000") // to refund the charge in full would return both
 	assert.Equal(t, int64(10000), s.order.Paid)
+}
+
+func TestTheRestOfAPaymentThatWasAcceptedIsPaidAgain(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 4000})
+	s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) })
+	s.log = nil
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("problem paid_again/c1/5000") // not too much for the charge, but the order was paid
+}
+
+// What the buyer has paid too much: more than the order wants and the interest of the card.
+func TestWhatWasPaidTooMuch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		charge books.Charge
+		want   int64
+	}{
+		"nothing is paid":                    {books.Charge{Requested: 1000}, 0},
+		"as requested":                       {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1000}, 0},
+		"too little":                         {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 400}, 0},
+		"too much":                           {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1500}, 500},
+		"a cent":                             {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1001}, 1},
+		"with interest":                      {books.Charge{Requested: 1000, Asked: 1000, Amount: 1100, Paid: 1100}, 0},
+		"too much, with interest":            {books.Charge{Requested: 1000, Asked: 1000, Amount: 1100, Paid: 1150}, 50},
+		"a cheaper cart":                     {books.Charge{Requested: 1000, Asked: 1500, Amount: 1500, Paid: 1500}, 500},
+		"a cheaper cart, with interest":      {books.Charge{Requested: 1000, Asked: 1500, Amount: 1600, Paid: 1600}, 500},
+		"a dearer cart":                      {books.Charge{Requested: 2000, Asked: 1500, Amount: 1500, Paid: 2000}, 0},
+		"a dearer cart, with interest":       {books.Charge{Requested: 1550, Asked: 1500, Amount: 1600, Paid: 1600}, 0},
+		"what is settled":                    {books.Charge{Requested: 1000, Asked: 1000, Amount: 950, Paid: 1000}, 0},
+		"what is settled, too much":          {books.Charge{Requested: 1000, Asked: 1000, Amount: 950, Paid: 1500}, 500},
+		"an old row":                         {books.Charge{Requested: 1000, Amount: 1000, Paid: 1500}, 500},
+		"an old row, with interest":          {books.Charge{Requested: 1000, Amount: 1100, Paid: 1100}, 0},
+		"in another currency":                {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1500, Foreign: true}, 0},
+		"refunded":                           {books.Charge{Requested: 1000, Asked: 1000, Amount: 1000, Paid: 1500, Refunded: 700}, 500},
+		"the check of a card":                {books.Charge{Requested: 10, Asked: 10, Amount: 10, Paid: 100, CardCheck: true}, 0},
+		"the largest amount":                 {books.Charge{Requested: 1, Asked: 1, Amount: 1, Paid: spec.MaxSafeAmount}, spec.MaxSafeAmount - 1},
+		"accepted, and nothing is requested": {books.Charge{Requested: 0, Paid: 100, Accepted: true}, 100},
+	} {
+		assert.Equal(t, tc.want, tc.charge.Excess(), name)
+	}
+}
+
+func TestAnOverpaidChargeNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.charge("c1").Asked = 5000
+	s.read("c1", seen{status: "paid", paid: 7500})
+	s.expect("paid c1", "problem overpaid/c1/2500")
+	s.read("c1", seen{status: "captured", paid: 7500})
+	s.expect() // nothing more was paid
+	s.read("c1", seen{status: "captured", paid: 8000})
+	s.expect("problem overpaid/c1/3000")
+
+	s = newShop(t)
+	s.charge("c1").Asked, s.charge("c1").Requested = 5000, 3000 // the cart became cheaper
+	s.read("c1", seen{status: "pending"})
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("paid c1", "problem overpaid/c1/2000")
+	assert.Equal(t, books.Paid, s.charge("c1").State)
+
+	s = newShop(t)
+	tx := seen{status: "paid", paid: 5600}.transaction("t-c1")
+	tx.Amount = 5500
+	var result books.Result
+	s.do("c1", func(b books.Books) (books.Books, books.Result) {
+		b, result = books.ApplyTransaction(b, reading(tx, 1))
+		return b, result
+	})
+	s.expect("paid c1", "problem overpaid/c1/100")
+	assert.Equal(t, "charge c1: 5600 was paid, 5000 requested, 500 is interest, so 100 is too much", result.Problems[0].Text)
+
+	s = newShop(t)
+	s.charge("c1").Origin = books.FromSubscription
+	s.read("c1", seen{status: "paid", paid: 7500})
+	s.expect("problem overpaid/c1/2500")
+}
+
+// All of a payment that the order did not need is too much, which PaidAgain says.
+func TestASecondPaymentIsNotOverpaidToo(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.read("c2", seen{status: "paid", paid: 7500})
+	s.expect("paid c1", "paid_again c2")
 }
 
 func TestALateVoucherIsPaidAfterItExpired(t *testing.T) {
@@ -298,17 +384,24 @@ func TestAPaymentIsAcceptedThatTheOrderDoesNotNeedAnyMore(t *testing.T) {
 
 func TestAnotherCurrencyDoesNotPayTheOrder(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
-	assert.Equal(t, books.Underpaid, s.charge("c1").State)
-	assert.Equal(t, gateway.USD, s.order.Currency)
-	s.expect("problem underpaid/c1/5000")
+	for _, currency := range []gateway.Currency{"", gateway.BRL} {
+		s := newShop(t)
+		s.order.Currency = currency
+		s.read("c1", seen{status: "paid", paid: 5000, fee: 50, currency: gateway.USD})
+		assert.Equal(t, books.Underpaid, s.charge("c1").State)
+		assert.Equal(t, gateway.BRL, s.order.Currency, "it is what was asked for")
+		s.expect("problem currency/c1/paid/t-c1/5000", "problem currency/c1/fee/t-c1", "problem underpaid/c1/5000")
+		s.read("c1", seen{status: "med", paid: 5000, refunded: 1000, fee: 50, currency: gateway.USD})
+		s.expect("refunded c1", "disputed c1", "problem currency/c1/refunded/t-c1/1000", "problem currency/c1/disputed/t-c1/1/4000")
+		assert.Zero(t, money(s.order))
+		assert.Equal(t, int64(5000), sums(s.facts, gateway.USD).Paid, "but it is in the books")
+	}
 
-	s = newShop(t)
+	s := newShop(t)
 	s.read("c1", seen{status: "partially_paid", paid: 1000})
 	s.read("c2", seen{status: "paid", paid: 5000, currency: gateway.USD})
 	assert.Equal(t, int64(1000), s.order.Paid, "sums are in one currency")
-	s.expect("problem underpaid/c1/1000", "problem currency/c2/", "problem underpaid/c2/5000")
+	s.expect("problem underpaid/c1/1000", "problem currency/c2/paid/t-c2/5000", "problem underpaid/c2/5000")
 	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
 	s.expect("problem contradiction/c1/paid/its currency is USD, but BRL was paid before")
 	assert.Equal(t, int64(1000), s.order.Paid)
@@ -317,6 +410,19 @@ func TestAnotherCurrencyDoesNotPayTheOrder(t *testing.T) {
 	s.read("c1", seen{status: "partially_paid", paid: 1})
 	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
 	assert.Equal(t, int64(1), s.order.Paid)
+}
+
+// What was asked for in another currency than the order's pays the order, but is not in
+// its sums.
+func TestACurrencyThatTheOrderDoesNotHave(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.order.Currency = gateway.BRL // by an earlier charge, or a payout
+	s.charge("c1").Currency = gateway.USD
+	s.read("c1", seen{status: "paid", paid: 5000, currency: gateway.USD})
+	s.expect("paid c1", "problem currency/c1/paid/t-c1/5000")
+	assert.False(t, s.charge("c1").Foreign)
+	assert.Zero(t, money(s.order))
 }
 
 func TestADisputeIsWonOrLost(t *testing.T) {
@@ -468,30 +574,67 @@ func TestEveryCentCounts(t *testing.T) {
 	assert.Equal(t, books.Order{Paid: 5000, Fee: 1, Refunded: 4999, Disputed: 1}, money(s.order))
 }
 
-// Without updated_at the amounts, the stage and then the time of the reading decide.
-func TestOrderOfReadingsOfAChargeWithoutTimes(t *testing.T) {
+// Equal times of the gateway say nothing, and neither does a time that is missing: then
+// the amounts and the order of our readings decide.
+func TestOrderOfReadingsOfAChargeWithEqualTimes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		first, second seen
 		at            int // of the second; the first is in minute 5
 		newer         bool
 	}{
-		"a dispute":                    {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 1, true},
-		"a won dispute":                {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000}, 9, false},
-		"a won dispute, then a refund": {seen{status: "med", paid: 5000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 1, true},
-		"a won dispute, then the rest": {seen{status: "med", paid: 2000}, seen{status: "paid", paid: 5000}, 1, true},
-		"a refund, then a dispute":     {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
-		"only the first has a time":    {seen{status: "paid", paid: 5000, changed: 5}, seen{status: "med", paid: 5000}, 6, true},
-		"only the second has a time":   {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000, changed: 9}, 9, false},
-		"the same stage, later":        {seen{status: "processing"}, seen{status: "authorized"}, 6, true},
-		"the same stage, at once":      {seen{status: "processing"}, seen{status: "authorized"}, 5, true},
-		"the same stage, earlier":      {seen{status: "processing"}, seen{status: "authorized"}, 4, false},
+		"a dispute":                       {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 6, true},
+		"a dispute before it was won":     {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 4, false},
+		"a dispute at once":               {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 5000}, 5, false},
+		"a won dispute":                   {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000}, 6, true},
+		"before the dispute":              {seen{status: "med", paid: 5000}, seen{status: "paid", paid: 5000}, 4, false},
+		"a won dispute of what is left":   {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 6, true},
+		"a won dispute, then a refund":    {seen{status: "med", paid: 5000}, seen{status: "partially_refunded", paid: 5000, refunded: 1000}, 1, true},
+		"a won dispute, then the rest":    {seen{status: "med", paid: 2000}, seen{status: "paid", paid: 5000}, 1, true},
+		"a refund, then a dispute":        {seen{status: "med", paid: 5000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
+		"paid less":                       {seen{status: "paid", paid: 5000}, seen{status: "med", paid: 4000}, 9, false},
+		"refunded less, but paid more":    {seen{status: "med", paid: 4000, refunded: 1000}, seen{status: "paid", paid: 5000}, 9, false},
+		"the same stage, later":           {seen{status: "processing"}, seen{status: "authorized"}, 6, true},
+		"the same stage, at once":         {seen{status: "processing"}, seen{status: "authorized"}, 5, false},
+		"the same stage, earlier":         {seen{status: "processing"}, seen{status: "authorized"}, 4, false},
+		"paid, read before":               {seen{status: "pending"}, seen{status: "paid", paid: 5000}, 1, true},
+		"not paid, read later":            {seen{status: "paid", paid: 5000}, seen{status: "expired"}, 9, false},
+		"an end, read before":             {seen{status: "pending"}, seen{status: "expired"}, 4, true},
+		"an end, read later":              {seen{status: "pending"}, seen{status: "expired"}, 6, true},
+		"nothing comes after an end":      {seen{status: "expired"}, seen{status: "pending"}, 6, false},
+		"another end, later":              {seen{status: "canceled"}, seen{status: "expired"}, 6, true},
+		"a part that becomes the whole":   {seen{status: "partially_paid", paid: 5000}, seen{status: "paid", paid: 5000}, 6, true},
+		"the part, read before the whole": {seen{status: "paid", paid: 5000}, seen{status: "partially_paid", paid: 5000}, 4, false},
 	} {
-		b := books.Books{Charge: books.Charge{ID: "c1", Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL}}
-		b, _ = books.ApplyTransaction(b, reading(tc.first.transaction("t"), 5))
-		b, result := books.ApplyTransaction(b, reading(tc.second.transaction("t"), tc.at))
-		assert.Equal(t, tc.newer, b.Charge.Status == tc.second.status, name)
-		assert.Equal(t, !tc.newer, result.Outcome == books.Stale, name)
+		for times, changed := range map[string][2]int{"equal": {3, 3}, "none": {0, 0}, "only the first": {3, 0}, "only the second": {0, 3}} {
+			tc.first.changed, tc.second.changed = changed[0], changed[1]
+			b := books.Books{Charge: books.Charge{ID: "c1", Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL}}
+			b, _ = books.ApplyTransaction(b, reading(tc.first.transaction("t"), 5))
+			b, result := books.ApplyTransaction(b, reading(tc.second.transaction("t"), tc.at))
+			assert.Equal(t, tc.newer, b.Charge.Status == tc.second.status, "%s, %s", name, times)
+			if tc.newer || tc.second.paid <= tc.first.paid && tc.second.refunded <= tc.first.refunded {
+				assert.Equal(t, !tc.newer, result.Outcome == books.Stale, "%s, %s", name, times)
+			}
+			assert.Equal(t, max(tc.first.paid, tc.second.paid), b.Order.Paid, "%s, %s", name, times)
+			assert.Equal(t, max(tc.first.refunded, tc.second.refunded), b.Order.Refunded, "%s, %s", name, times)
+			assert.Equal(t, b.Charge.State == books.Disputed, b.Order.Disputed > 0, "%s, %s", name, times)
+		}
+	}
+}
+
+// A gateway that counts seconds, or whose clock has stopped, reports a dispute and that it
+// was won with one updated_at.
+func TestADisputeIsWonInTheSecondInWhichItBegan(t *testing.T) {
+	t.Parallel()
+	for _, changed := range []int{0, 1} {
+		s := newShop(t)
+		for i, status := range []gateway.TransactionStatus{"paid", "med", "in_protest", "paid", "med", "paid"} {
+			s.do("c1", func(b books.Books) (books.Books, books.Result) {
+				return books.ApplyTransaction(b, reading(seen{status: status, paid: 5000, changed: changed}.transaction("t-c1"), i+1))
+			})
+			assert.Equal(t, status == "paid", s.order.Disputed == 0, "%d %s", i, status)
+		}
+		assert.Equal(t, int64(5000), s.order.Left())
 	}
 }
 
@@ -609,9 +752,10 @@ func TestAdoptionBooksWithoutCallbacks(t *testing.T) {
 func TestASaleByLinkRequestsWhatItsBuyerIsAskedToPay(t *testing.T) {
 	t.Parallel()
 	c := books.Seen("l1", books.FromLink, &gateway.Transaction{Amount: 4750, BasePrice: 5000})
-	assert.Equal(t, books.Charge{ID: "l1", Origin: books.FromLink, State: books.New, Requested: 5000, Currency: gateway.BRL}, c)
+	assert.Equal(t, books.Charge{ID: "l1", Origin: books.FromLink, State: books.New, Requested: 5000, Asked: 5000, Currency: gateway.BRL}, c)
 	c = books.Seen("l1", books.FromLink, &gateway.Transaction{Amount: 4750, Currency: gateway.MXN})
 	assert.Equal(t, int64(4750), c.Requested)
+	assert.Equal(t, int64(4750), c.Asked)
 	assert.Equal(t, gateway.MXN, c.Currency)
 }
 

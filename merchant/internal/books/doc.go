@@ -41,16 +41,28 @@
 //
 // Readings may arrive late, twice and in any order, because several sources read the
 // same resource. What was paid and what went back only grows, so the largest report is
-// booked. The state is that of the newest reading: by the gateway's updated_at or, if
-// that does not tell, by the amounts and the position of the state in the life of a
-// transaction. So every order of the readings of a possible history ends in the same
-// books. Three marks depend on the order, because they say what was reported:
-// Charge.Late, the charge that settled the order (the first one that was applied), and
-// how often a dispute was reported.
+// booked. The state is that of the newest reading: by the gateway's updated_at. Two equal
+// times say nothing, because a gateway may count seconds or have a clock that has stopped,
+// and neither does a missing one. Then the reading that shows more paid or refunded is
+// newer, and of a transaction or subscription that ended and one that did not, the one
+// that ended. Otherwise it is the one that was made later: its At, when its request was
+// sent, is after ReadAt. One that was sent earlier or at once, and is still in flight
+// then, is older. Of two different ends of a transfer neither is newer.
+//
+// So every order of the readings of a possible history ends in the same books. Three marks
+// depend on the order, because they say what was reported: Charge.Late, the charge that
+// settled the order (the first one that was applied), and how often a dispute was
+// reported.
 //
 // An older reading is [Stale] and changes no state. A reading that reports less than
 // what is booked never takes anything out of the books. If it is not older and such
 // readings continue for a day, the result has a [Problem].
+//
+// # Absence
+//
+// That the gateway does not show something is no proof: lists and reads lag, a firewall
+// returns 403 or 404. [Absence] decides what it means, from who said it, how old the thing
+// is and how long a gateway may lag.
 //
 // # Statuses
 //
@@ -61,9 +73,19 @@
 //
 // # Amounts
 //
-// Amounts are in cents. What the buyer paid is paid_amount. If that is 0 in a paid
+// Amounts are in cents, and the sums of an order are in its currency. That is the currency
+// of the first charge that was asked for: the caller sets Order.Currency, if it is "", when
+// it adds a charge. If it is still "" at the first entry, that one sets it: a payment to
+// the currency that its charge asked for, a payout to BRL. So a payout that comes before
+// any charge makes the order BRL, and charges in another currency are foreign from then on.
+// An entry in another currency than the order's is a fact like any other, but is in no sum,
+// and each such entry raises an [IsForeign] problem.
+//
+// What the buyer paid is paid_amount. If that is 0 in a paid
 // transaction, it is base_price or amount, as [gateway.Transaction.Charged] says, and
 // Charge.Assumed is set. Only Paid ≥ Requested in the same currency decides whether a
 // charge is paid in full: the amount of a transaction may include interest, or be what
-// the gateway settles.
+// the gateway settles. Requested is what the order wants of the charge now, and Asked what
+// its request asked for: what the buyer is asked to pay beyond Asked is interest, and what
+// was paid beyond Requested and the interest is too much ([Charge.Excess]).
 package books

@@ -44,6 +44,10 @@ func (h *history) read(do apply, s seen, at int) error {
 		return errors.New("the records that were given have changed")
 	case silent(result):
 		return fmt.Errorf("nothing is said to have changed: %+v", result)
+	case foreign(result, after.Order.Currency):
+		return fmt.Errorf("an amount is in no sum, and no problem says so: %+v", result)
+	case before.Order.Currency != "" && before.Order.Currency != after.Order.Currency:
+		return fmt.Errorf("the currency of the order was %s, and is %s", before.Order.Currency, after.Order.Currency)
 	case len(second.Facts)+len(second.Problems) != 0 || second.Outcome == books.Changed || !reflect.DeepEqual(again, after):
 		return fmt.Errorf("not idempotent: %+v\nthen %+v: %+v", after, again, second)
 	}
@@ -157,24 +161,30 @@ func readings() (list []seen) {
 	return list
 }
 
-// checkEveryStep applies every reading to every booked state, newer, older and, at
-// full size, without updated_at. It returns the number of combinations and the first broken promise.
+// checkEveryStep applies every reading to every booked state: newer, older, with the same
+// updated_at and, at full size, without one. It returns the number of combinations and the
+// first broken promise.
 func checkEveryStep(do apply) (combinations int, broken error) {
-	var next []seen
-	times := []int{bookedAt - 1, bookedAt + 1}
+	type next struct {
+		seen
+		at int
+	}
+	var list []next
+	times := []next{{seen{changed: bookedAt - 1}, readAt + 1}, {seen{changed: bookedAt + 1}, readAt - 1}, {seen{changed: bookedAt}, readAt + 1}}
 	if fullSize() {
-		times = append(times, bookedAt, 0)
+		times = append(times, next{seen{changed: bookedAt}, readAt - 1}, next{seen{changed: bookedAt + 1}, readAt + 1}, next{at: readAt + 1}, next{at: readAt - 1})
 	}
 	for _, s := range readings() {
-		for _, s.changed = range times {
+		for _, when := range times {
+			s.changed = when.changed
 			s.built = s.transaction("t1")
-			next = append(next, s)
+			list = append(list, next{s, when.at})
 		}
 	}
 	for _, b := range []books.Books{
 		{Charge: books.Charge{Origin: books.FromOrder}},
 		{Charge: books.Charge{Origin: books.FromOrder}, Order: books.Order{SettledBy: "other"}},
-		{Charge: books.Charge{Origin: books.FromOrder}, Order: books.Order{Closed: true}},
+		{Charge: books.Charge{Origin: books.FromOrder}, Order: books.Order{Closed: true, Currency: gateway.USD}},
 		{Charge: books.Charge{Origin: books.FromSubscription}},
 	} {
 		b.Order.ID, b.Charge.ID, b.Charge.Requested, b.Charge.Currency, b.Charge.Operation = "o", "c1", 5000, gateway.BRL, books.Sent
@@ -183,10 +193,10 @@ func checkEveryStep(do apply) (combinations int, broken error) {
 			return 0, err
 		}
 		for _, first := range states {
-			for _, s := range next {
+			for _, s := range list {
 				h := history{Books: first.Books, facts: slices.Clip(first.facts)}
 				combinations++
-				if err := h.read(do, s, 10); err != nil {
+				if err := h.read(do, s.seen, s.at); err != nil {
 					return combinations, fmt.Errorf("booked %+v\nreading %+v: %w", first.Books, s, err)
 				}
 			}
@@ -198,8 +208,11 @@ func checkEveryStep(do apply) (combinations int, broken error) {
 // fullSize reports whether the tests have minutes.
 func fullSize() bool { return os.Getenv("FULL_SIZE") != "" }
 
-// bookedAt is the minute of updated_at of what is booked.
-const bookedAt = 3
+// bookedAt is the minute of updated_at of what is booked, readAt that of its reading.
+const (
+	bookedAt = 3
+	readAt   = 5
+)
 
 // bookedStates returns the new charge and the different states that a possible
 // reading, or an expiry and then one, make of it.
@@ -216,7 +229,7 @@ func bookedStates(do apply, b books.Books) (list []history, broken error) {
 				broken = errors.Join(broken, h.read(do, seen{status: earlier, changed: 1}, 1))
 			}
 			s.changed = bookedAt
-			broken = errors.Join(broken, h.read(do, s, 5))
+			broken = errors.Join(broken, h.read(do, s, readAt))
 			if !known[fmt.Sprint(h.Books)] {
 				known[fmt.Sprint(h.Books)] = true
 				list = append(list, h)
@@ -298,40 +311,39 @@ func (s seen) then(status gateway.TransactionStatus) seen {
 
 // variants returns the same life as gateways may report it.
 func (l life) variants() (list []life) {
-	variant := func(change func(s *seen)) {
-		v := slices.Clone(l)
-		for i := range v {
-			change(&v[i])
-		}
-		list = append(list, v)
+	money := []func(s *seen){
+		func(*seen) {},
+		func(s *seen) { s.fee = 50 },
+		func(s *seen) { // the fee comes late
+			if s.changed > 2 {
+				s.fee = 50
+			}
+		},
 	}
-	variant(func(*seen) {})
-	variant(func(s *seen) { s.fee = 50 })
-	variant(func(s *seen) { // the fee comes late
-		if s.changed > 2 {
-			s.fee = 50
-		}
-	})
 	if !slices.ContainsFunc(l, func(s seen) bool { return s.status == gateway.TransactionPartiallyPaid }) {
-		variant(func(s *seen) { s.paid = 0 }) // paid_amount is never reported
+		money = append(money, func(s *seen) { s.paid = 0 }) // paid_amount is never reported
 	}
-	if !l.returns() {
-		variant(func(s *seen) { s.changed = 0 })
-		variant(func(s *seen) { s.changed = 1 }) // all within a millisecond
+	times := []func(s *seen){
+		func(*seen) {},
+		func(s *seen) { s.changed = 0 },
+		func(s *seen) { s.changed = 1 }, // the gateway counts seconds, or its clock has stopped
+	}
+	for _, amounts := range money {
+		for _, changed := range times {
+			v := slices.Clone(l)
+			for i := range v {
+				amounts(&v[i])
+				changed(&v[i])
+			}
+			list = append(list, v)
+		}
 	}
 	return list
 }
 
-// returns reports whether a dispute is won: without updated_at nothing tells the
-// payment after it from the one before.
-func (l life) returns() bool {
-	for i := 1; i < len(l); i++ {
-		if books.Stage(string(l[i].status)) < books.Stage(string(l[i-1].status)) {
-			return true
-		}
-	}
-	return false
-}
+// lags reports whether updated_at tells the readings apart, so that they may be of any
+// time: a gateway may return what it knew earlier.
+func (l life) lags() bool { return l[len(l)-1].changed == len(l) }
 
 // final is what must not depend on the order of readings. What was reported, and how
 // often, may.
@@ -341,32 +353,48 @@ func (h *history) final() string {
 }
 
 // checkEveryOrder applies the readings of every possible history in every order, and
-// one of them again.
+// one of them again. They were made in their own order or, if updated_at tells them apart,
+// in that in which they are applied.
 func checkEveryOrder(list []life, do apply) (histories int, broken error) {
 	for _, base := range list {
 		for _, l := range base.variants() {
-			want := ""
-			for p := range permutations(len(l)) {
-				h := history{Books: books.Books{
-					Order:  books.Order{ID: "o"},
-					Charge: books.Charge{ID: "c1", Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL, Operation: books.Sent},
-				}}
-				histories++
-				for i, n := range append(p, p[0]) {
-					if err := h.read(do, l[n], i+1); err != nil {
-						return histories, fmt.Errorf("%+v in the order %v: %w", l, p, err)
-					}
-				}
-				if want == "" {
-					want = h.final() // in their own order
-				}
-				if got := h.final(); got != want {
-					return histories, fmt.Errorf("%+v in the order %v:\n%s\nin their own order\n%s", l, p, got, want)
-				}
-				if last := l[len(l)-1]; h.Charge.Status != last.status {
-					return histories, fmt.Errorf("%+v in the order %v ends as %+v", l, p, h.Charge)
-				}
+			n, err := l.checkEveryOrder(do, func(_, n int) int { return n + 1 })
+			histories += n
+			if err == nil && l.lags() {
+				n, err = l.checkEveryOrder(do, func(i, _ int) int { return i + 1 })
+				histories += n
 			}
+			if err != nil {
+				return histories, err
+			}
+		}
+	}
+	return histories, nil
+}
+
+// checkEveryOrder applies the readings in every order. at returns the minute of the one
+// that is applied i-th and is the n-th in their own order.
+func (l life) checkEveryOrder(do apply, at func(i, n int) int) (histories int, broken error) {
+	want := ""
+	for p := range permutations(len(l)) {
+		h := history{Books: books.Books{
+			Order:  books.Order{ID: "o"},
+			Charge: books.Charge{ID: "c1", Origin: books.FromOrder, Requested: 5000, Currency: gateway.BRL, Operation: books.Sent},
+		}}
+		histories++
+		for i, n := range append(p, p[0]) {
+			if err := h.read(do, l[n], at(i, n)); err != nil {
+				return histories, fmt.Errorf("%+v in the order %v: %w", l, p, err)
+			}
+		}
+		if want == "" {
+			want = h.final() // in their own order
+		}
+		if got := h.final(); got != want {
+			return histories, fmt.Errorf("%+v in the order %v:\n%s\nin their own order\n%s", l, p, got, want)
+		}
+		if last := l[len(l)-1]; h.Charge.Status != last.status {
+			return histories, fmt.Errorf("%+v in the order %v ends as %+v", l, p, h.Charge)
 		}
 	}
 	return histories, nil
@@ -480,6 +508,18 @@ func TestDefectsAreFound(t *testing.T) {
 				after.Charge.Refunded = r.Resource.RefundedAmount
 			}
 			return after, result
+		},
+		"of one second the position of the status decides": func(b books.Books, r books.Reading[gateway.Transaction]) (books.Books, books.Result) {
+			if r.Resource.UpdatedAt.Equal(b.Charge.UpdatedAt) && books.Stage(string(r.Resource.Status)) < books.Stage(string(b.Charge.Status)) {
+				return b, books.Result{}
+			}
+			return correct(b, r)
+		},
+		"of one second the last reading counts, whenever it was made": func(b books.Books, r books.Reading[gateway.Transaction]) (books.Books, books.Result) {
+			if r.Resource.UpdatedAt.Equal(b.Charge.UpdatedAt) {
+				r.At = b.Charge.ReadAt.Add(time.Minute)
+			}
+			return correct(b, r)
 		},
 		"a dispute that was won stays booked": func(b books.Books, r books.Reading[gateway.Transaction]) (books.Books, books.Result) {
 			after, result := correct(b, r)

@@ -61,6 +61,23 @@ func silent(r books.Result) bool {
 	return len(r.Facts)+len(r.Problems) > 0 && r.Outcome != books.Changed
 }
 
+// foreign reports whether the result has an entry in another currency than the order's, and
+// no problem says so.
+func foreign(r books.Result, currency gateway.Currency) bool {
+	entries, problems := 0, 0
+	for _, f := range r.Facts {
+		if f.Amount != 0 && f.Currency != currency {
+			entries++
+		}
+	}
+	for _, p := range r.Problems {
+		if p.Kind == books.IsForeign {
+			problems++
+		}
+	}
+	return entries != problems
+}
+
 // sums adds up the entries of facts as an order does.
 func sums(facts []books.Fact, currency gateway.Currency) (o books.Order) {
 	for _, f := range facts {

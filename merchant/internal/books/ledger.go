@@ -41,13 +41,19 @@ func (l *ledger) fact(kind Kind, key string, callback Callback) *Fact {
 }
 
 // entry books an amount, signed as it changes Order.Net. sum is the order's sum of such
-// entries: only what was paid and corrections count upwards.
+// entries: only what was paid and corrections count upwards. In another currency than the
+// order's it is in no sum, which is a problem.
 func (l *ledger) entry(kind Kind, sum *int64, key string, amount int64, callback Callback) {
 	f := l.fact(kind, key, callback)
 	f.Amount, f.Currency = amount, l.currency
 	l.order.Currency = cmp.Or(l.order.Currency, l.currency)
 	switch {
-	case l.order.Currency != l.currency: // sums are in one currency
+	case l.order.Currency != l.currency:
+		l.Problems = append(l.Problems, Problem{
+			Key: string(IsForeign) + "/" + l.record + "/" + key, Kind: IsForeign, Record: l.record,
+			Text: fmt.Sprintf("%s: %s, %s is not in the sums of %s, which are in %s",
+				l.record, kind, gateway.FormatAmount(amount, l.currency), l.order.ID, l.order.Currency),
+		})
 	case kind == EntryPaid, kind == EntryAdjusted:
 		*sum += amount
 	default:
@@ -71,8 +77,9 @@ func cents(n int64) string { return strconv.FormatInt(n, 10) }
 // key joins the parts of a key.
 func key(kind Kind, parts ...string) string { return string(kind) + "/" + strings.Join(parts, "/") }
 
-// patience is how long readings may report less than is booked before a person must
-// look: by then it is no reading that was overtaken by another one.
+// patience is how long readings may report less than is booked, or not show a refund that
+// was confirmed, before a person must look: by then it is no reading that was overtaken by
+// another one.
 const patience = 24 * time.Hour
 
 // judge notes whether a reading at a time reports less than is booked, and returns

@@ -24,10 +24,11 @@ type account struct {
 	members map[string]*member      // by subscription
 	orders  map[string]books.Order
 	log     []string
+	stopped bool // the gateway's clock does not move from one step to the next
+	reads   int
 }
 
-// newAccount starts a gateway that charges 50 for each payment. Time passes between two
-// steps, since updated_at tells them apart.
+// newAccount starts a gateway that charges 50 for each payment.
 func newAccount(t *testing.T, opts ...mockserver.Option) *account {
 	t.Helper()
 	gw := mockserver.Run(t, append(opts, mockserver.WithFee(50))...)
@@ -43,10 +44,24 @@ func (a *account) pass(d time.Duration) {
 	require.NoError(a.t, a.gw.Clock.Advance(d))
 }
 
+// tick advances the gateway's clock, unless it is stopped.
+func (a *account) tick() {
+	a.t.Helper()
+	if !a.stopped {
+		a.pass(time.Second)
+	}
+}
+
+// now returns the time of a reading: no two are made at once.
+func (a *account) now() time.Time {
+	a.reads++
+	return a.gw.Clock.Now().Add(time.Duration(a.reads) * time.Microsecond)
+}
+
 // step does something at the gateway, reads everything and compares.
 func (a *account) step(what string, do func() error) {
 	a.t.Helper()
-	a.pass(time.Second)
+	a.tick()
 	require.NoError(a.t, do(), what)
 	a.readAll(what)
 }
@@ -54,7 +69,7 @@ func (a *account) step(what string, do func() error) {
 // charge creates a transaction of an order.
 func (a *account) charge(order string, p gateway.TransactionParams) string {
 	a.t.Helper()
-	a.pass(time.Second)
+	a.tick()
 	tx, err := a.client.Transactions.Create(a.t.Context(), p)
 	require.NoError(a.t, err)
 	a.orders[order] = books.Order{ID: order}
@@ -73,7 +88,7 @@ func (a *account) readTransaction(id string) {
 	require.NoError(a.t, err)
 	b := a.charges[id]
 	b.Order = a.orders[b.Order.ID]
-	next, result := books.ApplyTransaction(*b, books.Reading[gateway.Transaction]{Resource: tx, Source: books.FromComparison, At: a.gw.Clock.Now()})
+	next, result := books.ApplyTransaction(*b, books.Reading[gateway.Transaction]{Resource: tx, Source: books.FromComparison, At: a.now()})
 	*b, a.orders[b.Order.ID] = next, next.Order
 	a.keep(result)
 }
@@ -101,13 +116,13 @@ func (a *account) expect(reported ...string) {
 // gateway's numbers.
 func (a *account) readAll(what string) {
 	a.t.Helper()
-	ctx, now := a.t.Context(), a.gw.Clock.Now()
+	ctx := a.t.Context()
 	for range 2 {
 		for id, m := range a.members {
 			sub, err := a.client.Subscriptions.Get(ctx, id)
 			require.NoError(a.t, err)
 			before := len(m.log)
-			m.apply(sub, now)
+			m.apply(sub, a.now())
 			a.log = append(a.log, m.log[before:]...)
 			for _, tx := range m.read {
 				if a.charges[tx] == nil {
@@ -130,7 +145,7 @@ func (a *account) readAll(what string) {
 			require.NoError(a.t, err)
 			before := len(p.log)
 			p.order = a.orders[p.order.ID]
-			p.keep(books.ApplyTransfer(p.order, p.payout, books.Reading[gateway.Transfer]{Resource: transfer, At: now}))
+			p.keep(books.ApplyTransfer(p.order, p.payout, books.Reading[gateway.Transfer]{Resource: transfer, At: a.now()}))
 			a.orders[p.order.ID] = p.order
 			a.log = append(a.log, p.log[before:]...)
 		}
@@ -221,7 +236,18 @@ func net(a *account, order string) int64 {
 
 func TestDisputesOfTheMock(t *testing.T) {
 	t.Parallel()
+	disputesOfTheMock(t, false)
+}
+
+func TestDisputesOfAMockWhoseClockIsStopped(t *testing.T) {
+	t.Parallel()
+	disputesOfTheMock(t, true)
+}
+
+func disputesOfTheMock(t *testing.T, stopped bool) {
+	t.Helper()
 	a := newAccount(t, mockserver.WithDialect(mockserver.Live))
+	a.stopped = stopped
 	play := a.gw.Transactions
 	won := a.charge("won", params("won", 5000, gateway.Pix))
 	lost := a.charge("lost", params("lost", 5000, gateway.Pix))
@@ -251,7 +277,18 @@ func TestDisputesOfTheMock(t *testing.T) {
 
 func TestPayoutsOfTheMock(t *testing.T) {
 	t.Parallel()
+	payoutsOfTheMock(t, false)
+}
+
+func TestPayoutsOfAMockWhoseClockIsStopped(t *testing.T) {
+	t.Parallel()
+	payoutsOfTheMock(t, true)
+}
+
+func payoutsOfTheMock(t *testing.T, stopped bool) {
+	t.Helper()
 	a := newAccount(t)
+	a.stopped = stopped
 	play := a.gw.Transfers
 	pay := func(id string) string {
 		transfer, err := a.client.Transfers.Create(t.Context(), gateway.TransferParams{

@@ -133,14 +133,12 @@ func (c *paying) follows(t *gateway.Transfer, row *transferRow, at time.Time) bo
 	switch o := order(t.UpdatedAt.Time, p.UpdatedAt); {
 	case known == nil, o > 0:
 		return true
-	case o < 0:
+	case o < 0, known.state != Pending: // of two different ends neither is later
 		return false
-	case row.stage > known.stage:
-		return true
-	case row.stage < known.stage:
-		return false
-	default: // of two different ends neither is later
-		return !at.Before(p.ReadAt) && row.state == Pending
+	case row.vague:
+		return known.vague && at.After(p.ReadAt)
+	default:
+		return row.state != Pending || at.After(p.ReadAt)
 	}
 }
 

@@ -35,7 +35,7 @@ func newPayout() *payouts {
 }
 
 func (p *payouts) keep(o books.Order, next books.Payout, r books.Result) books.Outcome {
-	if silent(r) {
+	if silent(r) || foreign(r, o.Currency) {
 		p.log = append(p.log, "silent")
 	}
 	p.order, p.payout = o, next
@@ -76,6 +76,26 @@ func TestAPayoutLeavesTheBalanceAndReturns(t *testing.T) {
 	assert.Equal(t, []string{"payout/p1/failed/2"}, p.log)
 	assert.Equal(t, books.Unchanged, p.read(transfer("error", 3), 4))
 	assert.Equal(t, books.Stale, p.read(transfer("processing", 2), 5))
+}
+
+// A payout is in BRL: it is not in the sums of an order in another currency.
+func TestAPayoutOfAnOrderInAnotherCurrency(t *testing.T) {
+	t.Parallel()
+	p := newPayout()
+	p.order = books.Order{ID: "order/A17", Currency: gateway.USD, Paid: 5000}
+	p.read(transfer("pending", 1), 1)
+	assert.Equal(t, books.Order{ID: "order/A17", Currency: gateway.USD, Paid: 5000}, p.order)
+	assert.Equal(t, int64(2000), p.payout.Out, "but it is in the books")
+	assert.Equal(t, "paid_out/p1/1 BRL -20.00\n", keys(p.facts))
+	p.read(transfer("error", 2), 2)
+	assert.Equal(t, []string{"problem currency/p1/paid_out/p1/1", "payout/p1/failed/2", "problem currency/p1/paid_out/p1/2"}, p.log)
+
+	p = newPayout()
+	p.order = books.Order{ID: "order/A17"} // nothing was asked for
+	p.read(transfer("pending", 1), 1)
+	assert.Equal(t, gateway.BRL, p.order.Currency)
+	assert.Equal(t, int64(2000), p.order.PaidOut)
+	assert.Empty(t, p.log)
 }
 
 func TestHowAPayoutEnds(t *testing.T) {
@@ -211,9 +231,9 @@ func TestATransferThatIsNotOverIsPending(t *testing.T) {
 		assert.Equal(t, int64(2000), p.order.PaidOut, status)
 		assert.Equal(t, status == "unknown", len(p.log) == 1, status)
 		p.read(transfer("unknown", 0), 9)
-		assert.Equal(t, status == "unknown", p.payout.Status == "unknown", status)
+		assert.Equal(t, status == "unknown", p.payout.Status == "unknown", "it says nothing: %s", status)
 		p.read(transfer("pending", 0), 10)
-		assert.Equal(t, status != "in_analysis" && status != "processing", p.payout.Status == "pending", status)
+		assert.Equal(t, gateway.TransferPending, p.payout.Status, status)
 	}
 }
 
@@ -226,17 +246,25 @@ func TestOrderOfReadingsOfATransfer(t *testing.T) {
 		newer                bool
 	}{
 		{"pending", "scheduled", 0, 0, 6, true},
-		{"pending", "scheduled", 0, 0, 5, true},
+		{"pending", "scheduled", 0, 0, 5, false}, // neither is known to be later
 		{"pending", "scheduled", 0, 0, 4, false},
-		{"pending", "processing", 0, 0, 1, true},
-		{"in_analysis", "pending", 0, 0, 9, false},
+		{"pending", "processing", 0, 0, 9, true},
+		{"pending", "processing", 0, 0, 1, false},
+		{"in_analysis", "pending", 0, 0, 9, true}, // the analysis has ended
+		{"in_analysis", "pending", 0, 0, 1, false},
+		{"pending", "in_analysis", 5, 5, 6, true},
+		{"pending", "in_analysis", 5, 5, 1, false},
+		{"in_analysis", "pending", 5, 5, 6, true},
+		{"processing", "paid", 5, 5, 1, true}, // an end, whenever it was read
+		{"processing", "error", 0, 0, 1, true},
+		{"paid", "processing", 5, 5, 9, false},
+		{"paid", "error", 5, 5, 9, false},
 		{"paid", "error", 0, 0, 9, false},
 		{"error", "paid", 0, 0, 9, false},
 		{"paid", "rejected", 0, 0, 9, false},
 		{"paid", "cancelled", 0, 0, 9, false},
 		{"processing", "paid", 5, 3, 9, false},
 		{"processing", "pending", 5, 6, 1, true},
-		{"pending", "in_analysis", 5, 5, 1, true},
 	} {
 		p := newPayout()
 		p.read(transfer(tc.first, tc.changed), 5)
@@ -277,9 +305,12 @@ func TestEveryReadingOfEveryPayout(t *testing.T) {
 	for _, first := range statuses {
 		for _, second := range statuses {
 			for _, third := range statuses {
-				for _, changed := range [][3]int{{1, 2, 3}, {2, 1, 3}, {3, 2, 1}, {0, 0, 0}, {1, 1, 1}} {
+				for n, changed := range [][3]int{{1, 2, 3}, {2, 1, 3}, {3, 2, 1}, {0, 0, 0}, {1, 1, 1}} {
 					combinations++
 					p := newPayout()
+					if n%2 == 1 {
+						p.order.Currency = gateway.USD
+					}
 					name := fmt.Sprint(first, second, third, changed)
 					for i, status := range []string{first, second, third} {
 						tx := transfer(gateway.TransferStatus(status), changed[i])
@@ -289,12 +320,13 @@ func TestEveryReadingOfEveryPayout(t *testing.T) {
 						require.Equal(t, before.payout, p.payout, name)
 						require.Equal(t, before.facts, p.facts, name)
 					}
-					require.Equal(t, sums(p.facts, gateway.BRL), money(p.order), name)
-					require.Equal(t, p.payout.Out, p.order.PaidOut, name)
+					require.NotContains(t, p.log, "silent", name)
+					require.Equal(t, sums(p.facts, p.order.Currency), money(p.order), name)
+					require.Equal(t, p.payout.Out, sums(p.facts, gateway.BRL).PaidOut, name)
 					if returned := p.payout.State == books.Failed || p.payout.State == books.Canceled; returned || p.payout.State == books.Unknown {
-						require.Zero(t, p.order.PaidOut, name)
+						require.Zero(t, p.payout.Out, name)
 					} else {
-						require.Equal(t, int64(2000), p.order.PaidOut, name)
+						require.Equal(t, int64(2000), p.payout.Out, name)
 					}
 				}
 			}
@@ -327,17 +359,19 @@ func TestEveryOrderOfEveryTransfer(t *testing.T) {
 	lives := transferLives(t)
 	orders := 0
 	for _, l := range lives {
-		for _, timed := range []bool{true, false} {
+		for name, times := range map[string]func(i int) int{
+			"rising": func(i int) int { return i + 1 }, "equal": func(int) int { return 1 }, "none": func(int) int { return 0 },
+		} {
 			want := newPayout()
 			for order := range permutations(len(l)) {
 				orders++
 				p := newPayout()
-				for at, i := range order {
-					changed := 0
-					if timed {
-						changed = i + 1
+				for n, i := range order {
+					at := i // the readings were made in this order, and are applied in another one
+					if name == "rising" {
+						at = n // the gateway lags
 					}
-					p.read(transfer(gateway.TransferStatus(l[i]), changed), at)
+					p.read(transfer(gateway.TransferStatus(l[i]), times(i)), at)
 				}
 				if want.payout.Status == "" {
 					want = p

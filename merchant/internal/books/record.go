@@ -1,6 +1,7 @@
 package books
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -65,11 +66,11 @@ func (o Operation) state(applied, refused State) State {
 }
 
 // Order is the money of an order, of a sale by link, of a subscription, or of a payout
-// that belongs to no order. Amounts are in cents of Currency; entries in another
-// currency are not added.
+// that belongs to no order. Amounts are in cents of Currency. An entry in another currency
+// is not added, and is a problem.
 type Order struct {
 	ID        string           // unique among all of these: "order/A17"
-	Currency  gateway.Currency // that of its first entry
+	Currency  gateway.Currency // that of the first charge that was asked for; see doc.go
 	Paid      int64
 	Fee       int64
 	Refunded  int64
@@ -99,7 +100,7 @@ const (
 )
 
 // Charge is one attempt to collect money. Amounts are in cents of Currency and are the
-// gateway's, except Requested.
+// gateway's, except Requested and Asked.
 type Charge struct {
 	ID            string
 	Origin        Origin
@@ -110,7 +111,8 @@ type Charge struct {
 	Status        gateway.TransactionStatus // that of the newest reading, "" before the first
 	Reason        string                    // why it failed
 	Currency      gateway.Currency
-	Requested     int64 // what was asked for
+	Requested     int64 // what the order wants of it now
+	Asked         int64 // what its request asked for, without interest; 0 counts as Requested
 	Amount        int64 // what the buyer is asked to pay, with interest
 	Paid          int64
 	Fee           int64 // 0 until the gateway reports one
@@ -135,6 +137,20 @@ type Charge struct {
 // Left returns what is left of the payment.
 func (c *Charge) Left() int64 { return c.Paid - c.Refunded - c.Disputed }
 
+// Interest returns what the buyer was asked to pay more than the request asked for.
+func (c *Charge) Interest() int64 { return max(0, c.Amount-cmp.Or(c.Asked, c.Requested)) }
+
+// Excess returns what was paid too much: more than the order wants and the interest, which
+// is legal. Requested may be less than Asked, if the cart became cheaper before its old
+// code was paid. What was paid in another currency than requested, or to check a card,
+// can't be compared.
+func (c *Charge) Excess() int64 {
+	if c.Foreign || c.CardCheck {
+		return 0
+	}
+	return max(0, c.Paid-c.Requested-c.Interest())
+}
+
 // Refund is a refund that the merchant decided to make. Exactly one of Amount, UpTo and
 // Full is set. Amounts are in cents.
 type Refund struct {
@@ -144,9 +160,9 @@ type Refund struct {
 	Amount    int64 // in addition to what went back before
 	UpTo      int64 // including what went back before
 	Full      bool
-	Moved     int64 // what the gateway confirmed; 0 if its target was reached before
-	AppliedAt time.Time
-	Shown     bool // the transaction shows it
+	Moved     int64     // what the gateway confirmed; 0 if its target was reached before
+	AppliedAt time.Time // when that was stored, by the database's clock
+	Shown     bool      // the transaction shows it
 	Reason    string
 }
 
@@ -203,11 +219,13 @@ const (
 	FromEarlier Source = "adoption"
 )
 
-// Reading is a resource as the gateway's API returned it.
+// Reading is a resource as the gateway's API returned it. At is compared with times that
+// other processes have stored, such as ReadAt and Refund.AppliedAt. So the caller gives it
+// by the database's clock, like the time of an outcome: no process's clock is ahead then.
 type Reading[T any] struct {
 	Resource *T
 	Source   Source
-	At       time.Time // when the request for it was sent, by the merchant's clock
+	At       time.Time // when the request for it was sent, or earlier; by the database's clock
 }
 
 // Callback names the function of the merchant that a fact is reported to.
@@ -277,6 +295,7 @@ type ProblemKind string
 const (
 	IsAmbiguous    ProblemKind = "ambiguous"
 	IsUnderpaid    ProblemKind = "underpaid"
+	IsOverpaid     ProblemKind = "overpaid" // more was paid than requested, and it is no interest
 	IsPaidAgain    ProblemKind = "paid_again"
 	IsUnknownState ProblemKind = "unknown_state"
 	IsUnmatched    ProblemKind = "unmatched"     // the reading is of another resource

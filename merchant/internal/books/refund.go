@@ -76,7 +76,7 @@ func (c *charging) attribute() {
 			f.Record, f.Charge, f.About = r.ID, charge.ID, r.Moved
 		default:
 			unclear = true
-			if c.at.Sub(r.AppliedAt) >= patience {
+			if v, _ := Absence(ByOlder, c.now.Sub(r.AppliedAt), patience); v == Gone {
 				c.refundProblem(r.ID, IsLower, "refund %s of %d was confirmed, but the transaction does not show it", r.ID, r.Moved)
 			}
 		}

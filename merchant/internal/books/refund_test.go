@@ -140,11 +140,33 @@ func TestARefundWhoseTargetWasReachedIsDone(t *testing.T) {
 
 func TestAConfirmedRefundThatIsNeverShownIsAProblem(t *testing.T) {
 	t.Parallel()
-	s := paidShop(t, books.Refund{ID: "r1", Operation: books.Sent, Amount: 1000})
+	for name, changed := range map[string]int{"a clock that moves": 99999, "updated_at does not move": 1} {
+		s := paidShop(t, books.Refund{ID: "r1", Operation: books.Sent, Amount: 1000})
+		s.outcome("r1", books.Applied, 1000)
+		read := func(at int) {
+			s.do("c1", func(b books.Books) (books.Books, books.Result) {
+				return books.ApplyTransaction(b, reading(seen{status: "paid", paid: 5000, changed: changed}.transaction("t-c1"), at))
+			})
+		}
+		read(s.at)
+		read(s.at + 24*60 - 1)
+		assert.Empty(t, s.log, name)
+		read(s.at + 24*60)
+		s.expect("problem lower/r1/")
+		read(s.at + 48*60)
+		s.expect()
+		assert.Equal(t, books.Accepted, s.refund("r1").State)
+	}
+}
+
+// A confirmed refund is waited for from its confirmation on, also while another one is
+// decided.
+func TestTheOutcomeOfARefundShowsThatAnotherIsMissing(t *testing.T) {
+	t.Parallel()
+	s := paidShop(t, books.Refund{ID: "r1", Operation: books.Sent, Amount: 1000}, books.Refund{ID: "r2", Operation: books.Sent, Amount: 1000})
 	s.outcome("r1", books.Applied, 1000)
-	s.read("c1", seen{status: "paid", paid: 5000, changed: 60})
-	s.expect()
-	s.read("c1", seen{status: "paid", paid: 5000, changed: 1 + 24*60})
+	s.at += 24 * 60
+	s.outcome("r2", books.Applied, 1000)
 	s.expect("problem lower/r1/")
 }
 

@@ -105,14 +105,14 @@ func (c *subscribing) notice(reported *[]string, kind Kind, key, charge string) 
 func (c *subscribing) follows(sub *gateway.Subscription, at time.Time) bool {
 	s := &c.Subscription
 	switch o := order(sub.UpdatedAt.Time, s.UpdatedAt); {
-	case o > 0:
+	case s.Status == "", o > 0:
 		return true
 	case o < 0:
 		return false
 	case sub.Status.Final() != s.Status.Final():
 		return sub.Status.Final()
 	default:
-		return !at.Before(s.ReadAt)
+		return at.After(s.ReadAt)
 	}
 }
 

@@ -235,24 +235,30 @@ func TestOrderOfReadingsOfASubscription(t *testing.T) {
 		period("canceled", 60, 60, item("a", "paid", 0), item("b", "refused", 30), item("c", "paid", 33), item("d", "refused", 60)),
 	}
 	readings[4].CancellationReason = gateway.CancellationPaymentFailure
-	for order := range permutations(len(readings)) {
-		m := newMember()
-		for at, i := range append(order, order...) {
-			before := *m
-			m.apply(readings[i], minute(at))
-			assert.False(t, m.subscription.PaidUntil.Before(before.subscription.PaidUntil))
-		}
-		assert.Equal(t, books.State("canceled"), m.subscription.State, order)
-		assert.Equal(t, day(60), m.subscription.PaidUntil, order)
-		assert.Equal(t, 1, m.subscription.FailedAttempts, order)
-		assert.Len(t, m.charges, 4, order)
-		seen := map[string]int{}
-		for _, line := range m.log {
-			seen[line]++
-			assert.Equal(t, 1, seen[line], "%s in the order %d", line, order)
-		}
-		for _, line := range []string{"started a", "payment_failed b", "renewed c", "payment_failed d", "ended "} {
-			assert.Equal(t, 1, seen[line], "%s in the order %d", line, order)
+	for _, equal := range []bool{false, true} {
+		for order := range permutations(len(readings)) {
+			m := newMember()
+			for at, i := range append(order, order...) {
+				before := *m
+				sub := *readings[i]
+				if equal { // then they are told apart by when they were made
+					sub.UpdatedAt, at = gateway.TimestampOf(day(0)), i
+				}
+				m.apply(&sub, minute(at))
+				assert.False(t, m.subscription.PaidUntil.Before(before.subscription.PaidUntil))
+			}
+			assert.Equal(t, books.State("canceled"), m.subscription.State, order)
+			assert.Equal(t, day(60), m.subscription.PaidUntil, order)
+			assert.Equal(t, 1, m.subscription.FailedAttempts, order)
+			assert.Len(t, m.charges, 4, order)
+			seen := map[string]int{}
+			for _, line := range m.log {
+				seen[line]++
+				assert.Equal(t, 1, seen[line], "%s in the order %d", line, order)
+			}
+			for _, line := range []string{"started a", "payment_failed b", "renewed c", "payment_failed d", "ended "} {
+				assert.Equal(t, 1, seen[line], "%s in the order %d", line, order)
+			}
 		}
 	}
 }
@@ -265,21 +271,30 @@ func TestTheGatewaysTimeCountsMoreThanThatOfTheReading(t *testing.T) {
 	assert.Equal(t, books.State("past_due"), m.subscription.State)
 }
 
-// Without updated_at, the end and then the time of the reading decide.
-func TestOrderOfReadingsWithoutTimes(t *testing.T) {
+// Without updated_at, or if it is equal, the end and then the time of the reading decide.
+func TestOrderOfReadingsOfASubscriptionWithEqualTimes(t *testing.T) {
 	t.Parallel()
-	at := func(status gateway.SubscriptionStatus) *gateway.Subscription {
-		return &gateway.Subscription{ID: "s1", Status: status, Amount: 2990}
+	for _, changed := range []gateway.Timestamp{{}, gateway.TimestampOf(day(1))} {
+		at := func(status gateway.SubscriptionStatus) *gateway.Subscription {
+			return &gateway.Subscription{ID: "s1", Status: status, Amount: 2990, UpdatedAt: changed}
+		}
+		m := newMember()
+		m.apply(at("active"), day(2))
+		assert.Equal(t, books.Stale, m.apply(at("past_due"), day(1)))
+		assert.Equal(t, books.Stale, m.apply(at("past_due"), day(2)), "neither is known to be later")
+		m.apply(at("past_due"), day(3))
+		assert.Equal(t, books.State("past_due"), m.subscription.State)
+		m.apply(at("active"), day(4))
+		assert.Equal(t, books.State("active"), m.subscription.State)
+		m.apply(at("canceled"), day(1))
+		assert.Equal(t, books.State("canceled"), m.subscription.State)
+		assert.Equal(t, books.Stale, m.apply(at("active"), day(5)))
+		assert.Zero(t, m.subscription.FailedAttempts)
+
+		m = newMember()
+		m.apply(at("active"), time.Time{}) // when it was read is not known
+		assert.Equal(t, books.State("active"), m.subscription.State)
 	}
-	m := newMember()
-	m.apply(at("active"), day(2))
-	assert.Equal(t, books.Stale, m.apply(at("past_due"), day(1)))
-	m.apply(at("past_due"), day(2))
-	assert.Equal(t, books.State("past_due"), m.subscription.State)
-	m.apply(at("canceled"), day(1))
-	assert.Equal(t, books.State("canceled"), m.subscription.State)
-	assert.Equal(t, books.Stale, m.apply(at("active"), day(3)))
-	assert.Zero(t, m.subscription.FailedAttempts)
 }
 
 func TestWhatBecomesOfTheRequestForASubscription(t *testing.T) {
