@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -30,9 +29,10 @@ type ChargeParams struct {
 
 // Validate reports each invalid parameter as a [gateway.ValidationError].
 func (p *ChargeParams) validate(a *account) error {
+	if err := identify(kindCharge, "order", p.Order, "your order"); err != nil {
+		return err
+	}
 	switch {
-	case strings.TrimSpace(p.Order) == "" || strings.TrimSpace(p.Order) != p.Order:
-		return invalid(kindCharge, "order", "is required and must not begin or end with a space: it is the ID of your order")
 	case len(p.Order) > maxOrder:
 		return invalid(kindCharge, "order", fmt.Sprintf("must have at most %d bytes", maxOrder))
 	case p.ExternalRef != "":
@@ -132,8 +132,7 @@ func (b *bench) earlier(ctx context.Context, a *account, asked *chargeRecord) (e
 		case existing == nil && (ch.Books.State == Unknown || ch.Books.State == Ambiguous):
 			return ch, fmt.Errorf("%w: charge %s", ErrUnknown, ch.Books.ID)
 		case ch.Books.Paid == 0 && ch.Currency == asked.Currency:
-			// A charge pays the order only if it is at least what the order costs now.
-			ch.Books.Requested = max(ch.Amount, asked.Amount)
+			ch.Books.Requested = asked.Amount // a charge pays the order if it is at least what the order costs now
 		}
 	}
 	return existing, nil
@@ -178,10 +177,10 @@ func (b *bench) addCharge(ctx context.Context, a *account, p ChargeParams, asked
 		return nil, err
 	}
 	asked.Books = books.Charge{
-		ID: p.ExternalRef, Origin: books.FromOrder, Operation: books.Waiting, State: New, Currency: asked.Currency, Requested: asked.Amount,
+		ID: p.ExternalRef, Origin: books.FromOrder, Operation: books.Waiting, State: New, Currency: asked.Currency, Requested: asked.Amount, Asked: asked.Amount,
 	}
-	ch := b.newCharge(a, asked, p.ExternalRef)
-	return ch, nil
+	b.order.Currency = cmp.Or(b.order.Currency, asked.Currency)
+	return b.newCharge(a, asked, p.ExternalRef), nil
 }
 
 // newCharge puts a new charge on the bench.

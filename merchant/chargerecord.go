@@ -28,6 +28,8 @@ type chargeRecord struct {
 	Challenge  *gateway.NextAction
 	ExpiresAt  time.Time
 
+	Watch watch
+
 	// Of a sale by link.
 	Link  string
 	Buyer *gateway.Buyer
@@ -49,7 +51,12 @@ func (ch *charge) row() (ledger.Row, error) {
 	return row, err
 }
 
+func (ch *charge) watched() (*watch, *account) { return &ch.Watch, ch.account }
+
 func (ch *charge) taken() error {
+	if ch.Books.Origin == books.FromSubscription {
+		return errOther{ch.Books.TransactionID}
+	}
 	if ch.Ref == "" {
 		return fmt.Errorf("%w: transaction %s has a charge of another account", ErrAccount, ch.Books.TransactionID)
 	}
@@ -166,7 +173,7 @@ func (m *core) loadRefund(ctx context.Context, l ledger.Ledger, id string) (*ref
 // there is only what the outbox knows.
 func (ch *charge) read(ctx context.Context, source books.Source) (func(*bench) error, error) {
 	if ch.Books.TransactionID == "" {
-		return func(b *bench) error { return b.touch(ch.ID) }, nil
+		return func(b *bench) error { return b.touchCharge(ch.ID) }, nil
 	}
 	r, err := ch.account.readTransaction(ctx, ch.Books.TransactionID, source)
 	if err != nil {
@@ -180,7 +187,7 @@ func (ch *charge) read(ctx context.Context, source books.Source) (func(*bench) e
 // paid is in the routine lane only if no refund is under way.
 func (ch *charge) same(lane ledger.Lane) bool {
 	is, t := &ch.Books, ch.seen
-	if t == nil || is.Operation != "" && !is.Operation.Ended() || is.Paid > 0 && lane != ledger.Routine || !is.LowerSince.IsZero() {
+	if t == nil || ch.Watch != (watch{}) || is.Operation != "" && !is.Operation.Ended() || is.Paid > 0 && lane != ledger.Routine || !is.LowerSince.IsZero() {
 		return false
 	}
 	if t.Status != is.Status || t.UpdatedAt.IsZero() || !t.UpdatedAt.Time.Equal(is.UpdatedAt) {
@@ -201,8 +208,8 @@ func (a *account) readTransaction(ctx context.Context, id string, source books.S
 	return r, err
 }
 
-// touch plans the next comparison of a charge anew.
-func (b *bench) touch(id string) error {
+// touchCharge plans the next comparison of a charge anew.
+func (b *bench) touchCharge(id string) error {
 	ch, err := b.charge(id)
 	if err == nil {
 		ch.touched = true
@@ -238,6 +245,9 @@ func (b *bench) book(ch *charge, r books.Reading[gateway.Transaction]) {
 	if t := r.Resource; strings.EqualFold(t.ID, ch.Books.TransactionID) && t.Status == ch.Books.Status {
 		ch.show(t)
 	}
+	b.found(ch)
+	announced := ch.Watch.Announced
+	ch.Watch.announce(b.now, announced, books.Behind(ch.Books.Status, gateway.TransactionStatus(announced)))
 }
 
 // fits reports whether a transaction is the one that was asked for.
@@ -272,11 +282,14 @@ func (ch *charge) next(now time.Time, cfg *Config) ledger.Plan {
 			p.Wait, refunding = min(p.Wait, soonest), true
 		}
 	}
+	soon, isWatched := ch.Watch.next(now)
 	switch state := ch.Books.State; {
 	case refunding:
 		p.Lane = ledger.Fresh
-	case state == Withdrawn, state == Failed && ch.Books.Status == "", state == Failed && age > giveUp:
-		p.Never = true // a charge that failed may still be paid late
+	case isWatched:
+		p.Never, p.Wait, p.Lane = soon.Never, min(p.Wait, soon.Wait), soon.Lane
+	case state == Withdrawn, state == Failed && ch.final(age):
+		p.Never = true
 	case ch.Books.PaidAt.IsZero() && ch.Books.Paid == 0:
 	case now.Sub(ch.paidAt()) > cfg.CompareFor:
 		p.Never = true
@@ -284,6 +297,17 @@ func (ch *charge) next(now time.Time, cfg *Config) ledger.Plan {
 		p.Wait, p.Lane = cfg.CompareEvery, ledger.Routine
 	}
 	return p
+}
+
+// final reports whether a charge that failed can't be paid any more: only a voucher is paid
+// after it has expired. A Pix is read for a while, because its payment may cross its expiry.
+func (ch *charge) final(age time.Duration) bool {
+	switch ch.Books.Status {
+	case "", gateway.TransactionRefused, gateway.TransactionCanceled: // "": the request was refused
+		return true
+	default:
+		return age > giveUp || ch.Method != gateway.Voucher && age-ch.ExpiresAt.Sub(ch.Created) > day
+	}
 }
 
 func (ch *charge) paidAt() time.Time {

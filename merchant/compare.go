@@ -2,6 +2,8 @@ package merchant
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
@@ -63,17 +65,18 @@ func (m *core) book(ctx context.Context, r compared, source books.Source, lock l
 	for {
 		p := at(r.stored())
 		p.lock = lock
-		if err := m.once(ctx, p, book); err != nil {
-			return err
-		}
+		err := m.once(ctx, p, book)
 		s, ok := r.(*subscription)
-		if !ok {
-			return nil
+		if other, is := errors.AsType[errOther](err); is && ok && !slices.Contains(s.others, other.transaction) {
+			s.others = append(s.others, other.transaction)
+			continue
+		}
+		if err != nil || !ok {
+			return err
 		}
 		if !s.incomplete() {
 			return s.unread()
 		}
-		var err error
 		if book, err = s.read(ctx, source); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
@@ -142,6 +143,15 @@ func (m *core) compare(ctx context.Context, row *ledger.Row, lane ledger.Lane) (
 		return false, again, err
 	}
 	book, err := r.read(ctx, books.FromComparison)
+	if errors.Is(err, gateway.ErrNotFound) {
+		age := m.clock.now().Sub(row.Created)
+		if v, wait := books.Absence(books.ByNotFound, age, m.cfg.lag()); v == books.NotYet {
+			return false, ledger.Plan{Wait: max(wait, time.Second), Lane: lane}, nil
+		}
+		p := at(row)
+		p.lock = ledger.NoWait
+		return true, again, m.once(ctx, p, func(b *bench) error { return b.missing(row) })
+	}
 	if err != nil {
 		return false, again, err
 	}

@@ -147,7 +147,7 @@ type Callbacks[TX any] struct {
 	Payout func(ctx context.Context, tx TX, p *Payout) error
 
 	// Subscription: see [Subscription.Event]. Subscription.PaidUntil never goes back, so
-	// one UPDATE of your own row suffices for all events. Paid and Unpaid are not called
+	// one statement for your own row suffices for all events. Paid and Unpaid are not called
 	// for the charges of a subscription; Refunded and Disputed are, with Charge.Order "".
 	Subscription func(ctx context.Context, tx TX, s *Subscription) error
 
@@ -184,6 +184,17 @@ var (
 // invalid returns the error of a parameter.
 func invalid(op, field, message string) error {
 	return &gateway.ValidationError{Op: op, Fields: []gateway.FieldError{{Field: field, Message: message, Code: "invalid"}}}
+}
+
+// identify checks the ID of a record of yours, which what names.
+func identify(op, field, id, what string) error {
+	switch {
+	case strings.TrimSpace(id) == "" || strings.TrimSpace(id) != id:
+		return invalid(op, field, "is required and must not begin or end with a space: it is the ID of "+what)
+	case !ledger.Storable(id):
+		return invalid(op, field, "must be valid UTF-8 without the character U+0000: it is the ID of "+what)
+	}
+	return nil
 }
 
 // set fills in the defaults and checks the configuration.

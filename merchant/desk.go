@@ -305,10 +305,14 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 
 // record is what a charge, a payout and a subscription have in common on a bench.
 type record interface {
-	stored() *ledger.Row                         // Record is "" if it is new
-	row() (ledger.Row, error)                    // as it is now
-	isTouched() bool                             // it was looked at, so its next comparison is planned anew
-	taken() error                                // if its ID or reference is in use
+	stored() *ledger.Row      // Record is "" if it is new
+	row() (ledger.Row, error) // as it is now
+	taken() error             // if its ID or reference is in use
+	watched() (*watch, *account)
+
+	// touch notes that the record was looked at, so its next comparison is planned anew.
+	touch()
+	isTouched() bool
 	next(now time.Time, cfg *Config) ledger.Plan // when it is compared again
 }
 
@@ -348,6 +352,7 @@ func (r *base) encode(row *ledger.Row, record any, readAt *time.Time) (err error
 }
 
 func (r *base) stored() *ledger.Row { return &r.Row }
+func (r *base) touch()              { r.touched = true }
 func (r *base) isTouched() bool     { return r.touched }
 
 // onProblem is the callback of a problem, which is in the queue of facts too.

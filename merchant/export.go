@@ -84,12 +84,20 @@ func (a *account) csv(w io.Writer) (func(*ledger.NewFact) error, error) {
 	return write, line("at", "order", "record", "kind", "cents", "currency", "source", "key")
 }
 
-// cell returns a text that no spreadsheet takes for a formula. A buyer may have chosen it.
+// cell returns a text of which no spreadsheet takes a part for a formula, in whatever language
+// it is: some separate cells by semicolons, and some take full-width signs. A buyer may have
+// chosen the text.
 func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
+	begins := true
+	var b strings.Builder
+	for _, r := range text {
+		if begins && strings.ContainsRune("=+-@\t\r＝＋－＠", r) {
+			b.WriteByte('\'')
+		}
+		b.WriteRune(r)
+		begins = strings.ContainsRune(";,\t\r\n|", r)
 	}
-	return text
+	return b.String()
 }
 
 // counterparts are the accounts of a journal to which the money goes, or from which it

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
@@ -37,10 +38,10 @@ func (m *core) recognizeOne(ctx context.Context, a *account) error {
 	if err != nil || len(own) == 0 {
 		return err
 	}
-	for _, t := range own { // the gateway may not show a new one yet
+	for _, t := range own {
 		_, err := a.Client.Transactions.Get(ctx, t.ID, gateway.MaxAttempts(1))
-		switch {
-		case err == nil:
+		switch v, _ := books.Absence(books.ByNotFound, t.Age, m.cfg.lag()); {
+		case err == nil, errors.Is(err, gateway.ErrNotFound) && v == books.NotYet:
 			return nil
 		case !errors.Is(err, gateway.ErrNotFound):
 			m.fail(ctx, "the credential of an account could not be checked", err, slog.String("account", a.Name))

@@ -46,8 +46,8 @@ func (m *core) Link(ctx context.Context, p LinkParams) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(p.ID) == "" || strings.TrimSpace(p.ID) != p.ID {
-		return nil, invalid(kindLink, "id", "is required and must not begin or end with a space: it is the ID of your offer")
+	if err := identify(kindLink, "id", p.ID, "your offer"); err != nil {
+		return nil, err
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err

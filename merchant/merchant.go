@@ -271,7 +271,7 @@ func outcome(err error, op any) (books.Operation, string) {
 
 // One returns an error unless a statement changed exactly one row, for callbacks:
 //
-//	return merchant.One(tx.ExecContext(ctx, `UPDATE orders SET state = 'paid' WHERE id = ?`, c.Order))
+//	return merchant.One(tx.ExecContext(ctx, setPaid, c.Order))
 func One(result sql.Result, err error) error {
 	if err != nil {
 		return err

@@ -14,6 +14,12 @@ func (m *core) Order(ctx context.Context, id string) (*Order, error) {
 	return m.showOrder(ctx, m.outside(), ledger.OrderSubject(id), true)
 }
 
+// OrderTx is [Merchant.Order] in your transaction. A callback uses it: one that reads beside
+// its transaction does not see what the transaction has changed, and takes another connection.
+func (m *Merchant[TX]) OrderTx(ctx context.Context, tx TX, id string) (*Order, error) {
+	return m.showOrder(ctx, m.ledger(m.in(tx)), ledger.OrderSubject(id), true)
+}
+
 // showOrder returns what has money, with its charges, refunds and payouts if they are wanted.
 func (m *core) showOrder(ctx context.Context, l ledger.Ledger, subject string, records bool) (*Order, error) {
 	stored, err := l.Order(ctx, subject)
@@ -73,8 +79,8 @@ func (m *Merchant[TX]) CloseOrderTx(ctx context.Context, tx TX, order string) er
 }
 
 func (m *core) closeOrderTx(ctx context.Context, tx sqldb.Tx, order string) error {
-	if order == "" {
-		return invalid("orders.close", "order", "is required")
+	if err := identify("orders.close", "order", order, "your order"); err != nil {
+		return err
 	}
 	return m.on(ctx, tx, place{subject: ledger.OrderSubject(order), charges: true}, func(b *bench) error {
 		b.order.Closed = true

@@ -12,6 +12,7 @@ import (
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // PayoutParams describes a payout, a transfer to a Pix key.
@@ -40,13 +41,17 @@ func payoutReference(a *account, id string) string { return a.Prefix + id + payo
 // validate reports each invalid parameter as a [gateway.ValidationError], and sets the
 // reference.
 func (p *PayoutParams) validate(a *account) error {
+	if err := identify(kindPayout, "id", p.ID, "your bill"); err != nil {
+		return err
+	}
+	if p.Order != "" {
+		if err := identify(kindPayout, "order", p.Order, "your order"); err != nil {
+			return err
+		}
+	}
 	switch {
-	case strings.TrimSpace(p.ID) == "" || strings.TrimSpace(p.ID) != p.ID:
-		return invalid(kindPayout, "id", "is required and must not begin or end with a space: it is the ID of your bill")
 	case len(payoutReference(a, p.ID)) > maxPayoutRef:
 		return invalid(kindPayout, "id", fmt.Sprintf("must have at most %d bytes with the account's prefix %q", maxPayoutRef-len(payoutSuffix), a.Prefix))
-	case strings.TrimSpace(p.Order) != p.Order:
-		return invalid(kindPayout, "order", "must not begin or end with a space: it is the ID of your order")
 	case p.ExternalRef != "":
 		return invalid(kindPayout, "external_ref", "must be empty: it is made of the ID")
 	}
@@ -62,10 +67,17 @@ func (p *PayoutParams) subject() string {
 	return ledger.PayoutSubject(p.ID)
 }
 
+// payoutRecord is what is stored about a payout.
+type payoutRecord struct {
+	books.Payout
+
+	Watch watch
+}
+
 // payout is a payout with its place.
 type payout struct {
 	base
-	books.Payout
+	payoutRecord
 
 	seen *gateway.Transfer // what was read last
 }
@@ -73,9 +85,11 @@ type payout struct {
 func (p *payout) row() (ledger.Row, error) {
 	row := p.Row
 	row.Resource, row.State = strings.ToLower(p.TransferID), p.Payout.State
-	err := p.encode(&row, &p.Payout, &p.ReadAt)
+	err := p.encode(&row, &p.payoutRecord, &p.ReadAt)
 	return row, err
 }
+
+func (p *payout) watched() (*watch, *account) { return &p.Watch, p.account }
 
 func (p *payout) taken() error { return fmt.Errorf("%w: payout %s", ErrReused, p.Payout.ID) }
 
@@ -110,7 +124,7 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 			return err
 		}
 		b.payout = &payout{
-			Payout: books.Payout{ID: p.ID, Operation: books.Waiting, State: New, Requested: p.Amount},
+			payoutRecord: payoutRecord{Payout: books.Payout{ID: p.ID, Operation: books.Waiting, State: New, Requested: p.Amount}},
 			base: base{account: a, Row: ledger.Row{
 				Kind: ledger.Payouts, ID: p.ID, Account: a.Name, Subject: b.order.ID, Ref: p.ExternalRef, Created: b.now,
 			}},
@@ -153,7 +167,7 @@ func (m *core) loadPayout(ctx context.Context, l ledger.Ledger, id string) (*pay
 
 func (m *core) payoutOf(row *ledger.Row) (*payout, error) {
 	p := &payout{base: base{Row: *row, account: m.anyAccount(row.Account)}}
-	err := decode(row.Record, &p.Payout)
+	err := decode(row.Record, &p.payoutRecord)
 	p.readAt = p.ReadAt
 	return p, err
 }
@@ -245,6 +259,9 @@ func (b *bench) bookPayout(r books.Reading[gateway.Transfer]) error {
 	b.changePayout(func(o books.Order, p books.Payout) (books.Order, books.Payout, books.Result) {
 		return books.ApplyTransfer(o, p, r)
 	})
+	b.found(p)
+	announced := p.Watch.Announced
+	p.Watch.announce(b.now, announced, books.TransferBehind(p.Status, gateway.TransferStatus(announced)))
 	return nil
 }
 
@@ -252,6 +269,9 @@ func (b *bench) bookPayout(r books.Reading[gateway.Transfer]) error {
 // returned.
 func (p *payout) next(now time.Time, cfg *Config) ledger.Plan {
 	age := now.Sub(p.Created)
+	if soon, isAnnounced := p.Watch.next(now); isAnnounced {
+		return soon
+	}
 	switch p.Payout.State {
 	case Withdrawn, Rejected, Failed, Canceled:
 		return ledger.Plan{Never: true}
@@ -284,7 +304,7 @@ func (p *payout) read(ctx context.Context, source books.Source) (func(*bench) er
 // same reports whether the transfer that was read shows what is booked.
 func (p *payout) same(ledger.Lane) bool {
 	t := p.seen
-	return t != nil && (p.Operation == "" || p.Operation.Ended()) && p.LowerSince.IsZero() && t.Status == p.Status && t.Amount == p.Amount && t.Fee == p.Fee &&
+	return t != nil && p.Watch == (watch{}) && (p.Operation == "" || p.Operation.Ended()) && p.LowerSince.IsZero() && t.Status == p.Status && t.Amount == p.Amount && t.Fee == p.Fee &&
 		!t.UpdatedAt.IsZero() && t.UpdatedAt.Time.Equal(p.UpdatedAt)
 }
 
@@ -323,13 +343,13 @@ func (m *core) storePayout(ctx context.Context, tx sqldb.Tx, a *account, r opera
 // onTransfer reads the transfer of an event and books what it shows. Signed events have no
 // reference, so it is the transfer that tells whose it is: one that is not in the books may
 // belong to another system of the account, or to a payout whose response is not stored yet.
-func (m *core) onTransfer(ctx context.Context, a *account, id string, announced gateway.TransferStatus, attempt int) error {
-	r, err := a.readTransfer(ctx, id, books.FromWebhook)
+func (m *core) onTransfer(ctx context.Context, a *account, e *webhook.TransferEvent) error {
+	r, err := a.readTransfer(ctx, e.ResourceID, books.FromWebhook)
 	if err != nil {
 		return err
 	}
 	ref := r.Resource.ExternalRef
-	row, err := m.outside().Match(ctx, ledger.Payouts, a.Name, id, ref)
+	row, err := m.outside().Match(ctx, ledger.Payouts, a.Name, e.ResourceID, ref)
 	switch {
 	case err != nil:
 		return err
@@ -338,13 +358,19 @@ func (m *core) onTransfer(ctx context.Context, a *account, id string, announced 
 	case row == nil:
 		return nil
 	}
-	if err := m.once(ctx, at(row), func(b *bench) error { return b.bookPayout(r) }); err != nil {
+	behind := books.TransferBehind(r.Resource.Status, e.State())
+	if err := m.once(ctx, at(row), func(b *bench) error {
+		if err := b.bookPayout(r); err != nil {
+			return err
+		}
+		if behind {
+			b.payout.Watch.announce(b.now, string(e.State()), true)
+		}
+		return nil
+	}); err != nil || !behind {
 		return err
 	}
-	if attempt <= readAgain && books.TransferBehind(r.Resource.Status, announced) {
-		return fmt.Errorf("the event says that the transfer is %s, and it was read as %s: it is read again", announced, r.Resource.Status)
-	}
-	return nil
+	return m.behind(e.Event, "transfer", string(r.Resource.Status))
 }
 
 // callPayout calls the callback with the payout as it is now.

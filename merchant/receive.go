@@ -31,7 +31,7 @@ func (m *core) receive(a *account, events *sqlstore.Store[sqldb.Tx]) (err error)
 	webhook.OnSubscription(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.SubscriptionEvent) error { return m.onSubscription(ctx, a, e) })
 	webhook.OnTransaction(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.TransactionEvent) error { return m.onTransaction(ctx, a, e) })
 	webhook.OnTransfer(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.TransferEvent) error {
-		return m.onTransfer(ctx, a, e.ResourceID, e.State(), e.Attempt)
+		return m.onTransfer(ctx, a, e)
 	})
 	return nil
 }
@@ -42,11 +42,6 @@ func backoff(attempt int) time.Duration {
 	pause := min(500*time.Millisecond<<min(attempt-1, 13), time.Hour)
 	return pause/2 + rand.N(pause) //nolint:gosec // jitter needs no secrecy
 }
-
-// readAgain is how often a transaction is read that does not show yet what its event
-// reports. After about five minutes the event is old rather than the reading, such as
-// that of a dispute that was won since.
-const readAgain = 6
 
 // onTransaction reads the transaction of an event and books what it shows: an event does
 // not say what was paid, refunded or deducted. To handle an event twice changes nothing.
@@ -72,13 +67,20 @@ func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.Transac
 	if err != nil {
 		return err
 	}
-	if err := m.once(ctx, at(row), func(b *bench) error { return b.bookOne(row.ID, r) }); err != nil {
+	behind := books.Behind(r.Resource.Status, e.State())
+	if err := m.once(ctx, at(row), func(b *bench) error {
+		if err := b.bookOne(row.ID, r); err != nil {
+			return err
+		}
+		if behind {
+			ch, _ := b.charge(row.ID)
+			ch.Watch.announce(b.now, string(e.State()), true)
+		}
+		return nil
+	}); err != nil || !behind {
 		return err
 	}
-	if e.Attempt <= readAgain && books.Behind(r.Resource.Status, e.State()) {
-		return fmt.Errorf("the event says that the transaction is %s, and it was read as %s: it is read again", e.State(), r.Resource.Status)
-	}
-	return nil
+	return m.behind(e.Event, "transaction", string(r.Resource.Status))
 }
 
 // match returns the charge of a transaction, or nil if the transaction belongs to another

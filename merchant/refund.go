@@ -75,7 +75,10 @@ func (p *RefundParams) validate() error {
 	if (p.Charge == "") == (p.Order == "") {
 		return invalid(kindRefund, "charge", "is required unless order is set, and only one of the two may be set")
 	}
-	return p.operation("1").Validate()
+	if err := p.operation("1").Validate(); err != nil {
+		return err
+	}
+	return identify(kindRefund, "id", p.ID, "your return or complaint")
 }
 
 func (p *RefundParams) operation(transaction string) operations.Refund {

@@ -24,8 +24,8 @@ func (m *core) onSale(ctx context.Context, a *account, e *webhook.TransactionEve
 	if err := m.sale(ctx, a, r); err != nil {
 		return err
 	}
-	if e.Attempt <= readAgain && books.Behind(r.Resource.Status, e.State()) {
-		return fmt.Errorf("the event says that the transaction is %s, and it was read as %s: it is read again", e.State(), r.Resource.Status)
+	if books.Behind(r.Resource.Status, e.State()) {
+		return m.behind(e.Event, "transaction", string(r.Resource.Status))
 	}
 	return nil
 }
@@ -83,15 +83,24 @@ const maxSubscriptions = 50
 var errUndecided = errors.New("merchant: it is not known whether the transaction is a subscription's charge")
 
 // subscribed reports whether a transaction is the charge of a subscription, which has no
-// reference either, and may have the products of a link. Only the subscription says so.
+// reference either, and may have the products of a link. Only the subscription says so, and
+// that no subscription does is no proof while the gateway may lag.
+//
+// An account without subscriptions here, whose key must not list any, or lists none, has none.
 func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transaction) (bool, error) {
+	here, err := m.outside().HasSubscriptions(ctx, a.Name)
+	if err != nil {
+		return false, err
+	}
 	service := a.Client.Subscriptions
 	switch page, err := service.List(ctx, gateway.SubscriptionListParams{Limit: 1}); {
-	case errors.Is(err, gateway.ErrForbidden): // the account has none
+	case errors.Is(err, gateway.ErrForbidden) && !here:
 		return false, nil
+	case errors.Is(err, gateway.ErrForbidden):
+		return false, errUndecided
 	case err != nil:
 		return false, err
-	case len(page.Items) == 0:
+	case len(page.Items) == 0 && !here:
 		return false, nil
 	case t.Buyer.Email == "":
 		return false, errUndecided
@@ -112,19 +121,15 @@ func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transactio
 			return true, nil
 		}
 	}
-	// What the gateway returns about subscriptions may lag behind the transaction.
-	if wait := m.cfg.lag() - time.Since(t.CreatedAt.Time); wait > 0 {
+	// It was paid later than it was created, or its subscription may be younger.
+	since := t.CreatedAt.Time
+	if t.PaidAt.After(since) {
+		since = t.PaidAt.Time
+	}
+	if v, wait := books.Absence(books.ByList, m.clock.now().Sub(since), m.cfg.lag()); v == books.NotYet {
 		return false, fmt.Errorf("whether transaction %s was sold by link or belongs to a subscription is known in %s: %w", t.ID, wait.Round(time.Second), webhook.RetryAfter(wait))
 	}
 	return false, nil
-}
-
-// lag is how far the gateway's reads may lag behind its writes, as for the outbox.
-func (c *Config) lag() time.Duration {
-	if c.SettleAfter == 0 {
-		return 2 * time.Minute
-	}
-	return c.SettleAfter
 }
 
 // undecidedSale makes a problem of a transaction that may be a sale.

@@ -138,6 +138,11 @@ func (m *core) Adjust(ctx context.Context, account, order string, cents int64, b
 	case strings.TrimSpace(why) == "":
 		return invalid(op, "why", "is required: it says why")
 	}
+	if order != "" {
+		if err := identify(op, "order", order, "your order"); err != nil {
+			return err
+		}
+	}
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 		l := m.ledger(tx)
 		subject := ledger.AccountSubject(a.Name)

@@ -41,6 +41,7 @@ type subscriptionRecord struct {
 
 	AuthorizationCode string
 	PeriodEnd         time.Time // the end of the period or trial that the newest reading shows
+	Watch             watch
 	ReadAfter         time.Time // only a reading that began later shows what is known already; zero if it was made
 }
 
@@ -54,6 +55,8 @@ type subscription struct {
 	reading      *books.Reading[gateway.Subscription]
 	transactions transactionReadings
 	missing      []string
+	event        *webhook.SubscriptionEvent // that is handled; nil if there is none
+	others       []string                   // transactions that are charges of other records
 }
 
 func (s *subscription) row() (ledger.Row, error) {
@@ -62,6 +65,8 @@ func (s *subscription) row() (ledger.Row, error) {
 	err := s.encode(&row, &s.subscriptionRecord, &s.Books.ReadAt)
 	return row, err
 }
+
+func (s *subscription) watched() (*watch, *account) { return &s.Watch, s.account }
 
 func (s *subscription) taken() error { return fmt.Errorf("%w: subscription %s", ErrReused, s.ID) }
 
@@ -181,9 +186,12 @@ func (b *bench) subscriptionIs(op books.Operation, reason string) {
 // period, and while it is past due. Its charges are compared too, also after its end.
 func (s *subscription) next(now time.Time, cfg *Config) ledger.Plan {
 	p := ledger.Plan{Wait: cfg.CompareEvery, Lane: ledger.Routine}
+	soon, isWatched := s.Watch.next(now)
 	switch status := s.Books.Status; {
 	case !s.ReadAfter.IsZero():
 		p.Wait, p.Lane = 0, ledger.Fresh
+	case isWatched:
+		p.Never, p.Wait, p.Lane = soon.Never, min(p.Wait, soon.Wait), soon.Lane
 	case s.notMade(), status.Final() && !s.Canceling:
 		p.Never = true
 	case status == "", s.Canceling:
@@ -322,6 +330,33 @@ func (b *bench) respond(sub *gateway.Subscription, e *operations.Entry) {
 // nil for one that can't be read.
 type transactionReadings map[string]*books.Reading[gateway.Transaction]
 
+// errOther reports that a transaction of a subscription is the charge of another record.
+type errOther struct{ transaction string }
+
+func (e errOther) Error() string {
+	return fmt.Sprintf("transaction %s of a subscription is the charge of another record", e.transaction)
+}
+
+// without returns a reading without transactions that are charges of other records, such as a
+// sale by link, and raises a problem about each.
+func (b *bench) without(others []string, r books.Reading[gateway.Subscription]) books.Reading[gateway.Subscription] {
+	s, reading := b.subscription, *r.Resource
+	if len(others) == 0 {
+		return r
+	}
+	reading.Transactions = slices.DeleteFunc(slices.Clone(reading.Transactions), func(t gateway.SubscriptionTransaction) bool {
+		return slices.Contains(others, t.ID)
+	})
+	for _, id := range others {
+		b.problem(s.account, &books.Problem{
+			Key: string(books.IsUnmatched) + "/" + s.ID + "/" + strings.ToLower(id), Kind: books.IsUnmatched, Record: s.ID,
+			Text: fmt.Sprintf("transaction %s of subscription %s was booked as the charge of another record before: it is not booked again", id, s.ID),
+		})
+	}
+	r.Resource = &reading
+	return r
+}
+
 // bookSubscription books a reading of the subscription and readings of its charges. If some
 // that it needs are missing, it changes nothing and returns the ids of their transactions.
 func (b *bench) bookSubscription(r books.Reading[gateway.Subscription], transactions transactionReadings) (missing []string) {
@@ -408,7 +443,17 @@ func (s *subscription) read(ctx context.Context, source books.Source) (func(*ben
 		if b.subscription == nil {
 			return fmt.Errorf("%w: subscription %s", ErrNotFound, s.ID)
 		}
-		s.missing = b.bookSubscription(*s.reading, s.transactions)
+		before := b.subscription.Books
+		if s.missing = b.bookSubscription(b.without(s.others, *s.reading), s.transactions); len(s.missing) > 0 {
+			return nil
+		}
+		b.found(b.subscription)
+		switch now := &b.subscription.Books; {
+		case s.event != nil && older(s.reading.Resource, s.event):
+			b.subscription.Watch.announce(b.now, string(s.event.Kind), true)
+		case now.Status != before.Status || !now.UpdatedAt.Equal(before.UpdatedAt):
+			b.subscription.Watch.announce(b.now, "", false)
+		}
 		return nil
 	}, nil
 }
@@ -439,16 +484,14 @@ func (m *core) onSubscription(ctx context.Context, a *account, e *webhook.Subscr
 		return err
 	}
 	s, err := m.subscriptionOf(&rows[0])
-	if err == nil {
-		err = m.refresh(ctx, s, books.FromWebhook, ledger.Wait)
-	}
 	if err != nil {
 		return err
 	}
-	if sub := s.reading.Resource; e.Attempt <= readAgain && older(sub, e) {
-		return fmt.Errorf("the event says that the subscription is %s, and an older state was read, %s: it is read again", e.State(), sub.Status)
+	s.event = e
+	if err := m.refresh(ctx, s, books.FromWebhook, ledger.Wait); err != nil || !older(s.reading.Resource, e) {
+		return err
 	}
-	return nil
+	return m.behind(e.Event, "subscription", string(s.reading.Resource.Status)+", an older state,")
 }
 
 // older reports whether a subscription was read as it was before an event.

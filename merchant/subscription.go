@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html/template"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -83,9 +82,10 @@ const (
 )
 
 func (p *SubscribeParams) validate(a *account) error {
+	if err := identify(kindSubscribe, "id", p.ID, "your membership"); err != nil {
+		return err
+	}
 	switch {
-	case strings.TrimSpace(p.ID) == "" || strings.TrimSpace(p.ID) != p.ID:
-		return invalid(kindSubscribe, "id", "is required and must not begin or end with a space: it is the ID of your membership")
 	case len(p.ID) > maxOrder:
 		return invalid(kindSubscribe, "id", fmt.Sprintf("must have at most %d bytes", maxOrder))
 	case p.Customer.ExternalRef != "":

@@ -96,6 +96,8 @@ const (
 	ProblemLower         = books.IsLower        // for a day the gateway has reported less than is booked
 	ProblemCurrency      = books.IsForeign      // money in another currency than the order's, which is not in its sums
 	ProblemReversed      = books.IsReversed     // a payout ended twice, differently
+	ProblemOverpaid      = books.IsOverpaid     // more was paid than requested, and it is no interest
+	ProblemMissing       = isMissing            // for a day the gateway has not found what it made
 
 	ProblemCancelRejected = isCancelRejected // a cancellation was rejected: the subscription is still charged
 

@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"time"
+
 	"cmp"
 	"slices"
 	"strings"
@@ -36,6 +38,9 @@ type Event struct {
 	// down. It counts failed attempts, and those since then whose process died.
 	Attempt int
 	Stale   bool // the event is late; see [Config.HandleStale]
+	// Age is for how long the event has been stored, by the store's clock: what it
+	// reports was so that long ago at least.
+	Age time.Duration
 
 	// ConfirmedStatus is the resource's state according to the API when the event
 	// was accepted. It is "" for a signed event. The typed events have the whole

@@ -50,7 +50,7 @@ func (rx *Receiver) restore(c *Claim) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Signed, e.KeyID, e.Source, e.Attempt = c.Signed, c.KeyID, c.Source, c.begun()
+	e.Signed, e.KeyID, e.Source, e.Attempt, e.Age = c.Signed, c.KeyID, c.Source, c.begun(), c.Age
 	e.Stale = c.Late || (c.Position > 0 && c.Position < c.Latest)
 	if e.confirmed, err = decodeResource(e.Family, c.Confirmed); err != nil {
 		return nil, err

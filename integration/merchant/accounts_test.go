@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -131,12 +132,15 @@ func TestACredentialOfAnotherAccountIsRefused(t *testing.T) {
 		require.NoError(w, w.gw.Transactions.Pay(c.TransactionID))
 		require.NoError(w, w.gw.Account("sk_test_other").Transactions.Pay(d.TransactionID))
 		right := w.cfg.Accounts
+		usual := w.cfg
+		w.cfg.SendTimeout, w.cfg.SettleAfter = time.Millisecond, 2*time.Millisecond // a younger transaction may not be shown yet
 		for _, swapped := range [][2]string{{"sk_test_other", "sk_test_other"}, {w.gw.Key(), w.gw.Key()}, {"sk_test_other", w.gw.Key()}} {
 			w.cfg.Accounts = []merchant.Account{w.account("shop", swapped[0], secrets["shop"]), w.account("other", swapped[1], secrets["other"])}
 			_, err := w.openOn(w.db, w.cfg)
 			require.ErrorIs(w, err, merchant.ErrAccount)
 			require.ErrorContains(w, err, "the credential of another account")
 		}
+		w.cfg = usual
 		w.cfg.Accounts = right
 		w.gw.Down() // then the credential can't be checked, and the shop opens
 		_, err := w.openOn(w.db, w.cfg)

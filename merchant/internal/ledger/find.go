@@ -67,7 +67,7 @@ func (l Ledger) SubjectOf(ctx context.Context, kind, id string) (string, error) 
 			continue
 		}
 		var account, record, subject string
-		found, err := l.s.Row(ctx, is.query, []any{id}, &account, &record, &subject)
+		found, err := l.first(ctx, is.query, []any{id}, &account, &record, &subject)
 		if err != nil || found {
 			return subject, err
 		}

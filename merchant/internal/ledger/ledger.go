@@ -70,6 +70,9 @@ func (c *condition) where() string {
 
 // all reads all rows of a query.
 func all[T any](ctx context.Context, l Ledger, query string, args []any, scan func(database.Scanner, *T) error) ([]T, error) {
+	if !Storable(args...) {
+		return nil, nil
+	}
 	return sqldb.All(ctx, l.s, query, args, func(row database.Scanner) (one T, err error) {
 		err = scan(row, &one)
 		return one, err
@@ -107,6 +110,25 @@ func (l Ledger) Write(ctx context.Context, writes []Write) error {
 		}
 	}
 	return nil
+}
+
+// first reads the first row of a query's result into columns. found is false if there is none.
+func (l Ledger) first(ctx context.Context, query string, args []any, columns ...any) (found bool, err error) {
+	if !Storable(args...) {
+		return false, nil
+	}
+	return l.s.Row(ctx, query, args, columns...)
+}
+
+// Storable reports whether every database can store texts: PostgreSQL accepts only valid
+// UTF-8 without U+0000. No record has another text, so a query finds none.
+func Storable(args ...any) bool {
+	for _, arg := range args {
+		if text, ok := arg.(string); ok && Clean(text) != text {
+			return false
+		}
+	}
+	return true
 }
 
 // number writes a boolean.

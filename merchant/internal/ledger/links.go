@@ -17,7 +17,7 @@ type Link struct {
 // Link returns a link, nil if there is none.
 func (l Ledger) Link(ctx context.Context, id string) (*Link, error) {
 	k := Link{ID: id}
-	found, err := l.s.Row(ctx, `SELECT account, url, record FROM {s}gateway_links WHERE id = ?`, []any{id}, &k.Account, &k.URL, &k.Record)
+	found, err := l.first(ctx, `SELECT account, url, record FROM {s}gateway_links WHERE id = ?`, []any{id}, &k.Account, &k.URL, &k.Record)
 	if err != nil || !found {
 		return nil, err
 	}
