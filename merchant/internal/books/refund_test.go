@@ -113,7 +113,7 @@ func TestARefundInDoubtIsDecidedByAPerson(t *testing.T) {
 	s.expect("refunded c1", "problem ambiguous/r1/") // the money is gone, whoever refunded it
 	assert.Equal(t, int64(1500), s.charge("c1").ByOthers)
 	s.outcome("r1", books.Applied, 1000)
-	s.expect("refunded r1")
+	s.expect("over ambiguous/r1", "refunded r1")
 	assert.Equal(t, books.Done, s.refund("r1").State)
 	assert.Equal(t, int64(500), s.charge("c1").ByOthers)
 	s.read("c1", part(2000))
