@@ -18,7 +18,6 @@ type charging struct {
 	Books
 	ledger
 	tx    *gateway.Transaction
-	now   time.Time // when the reading or the outcome was made
 	shown shown
 	was   Charge // before the change
 	more  bool   // money was paid that was not booked before
@@ -26,9 +25,11 @@ type charging struct {
 
 // change starts a change of b.
 func change(b Books, source Source, at time.Time) *charging {
-	b.Refunds = slices.Clone(b.Refunds)
-	c := &charging{Books: b, now: at, was: b.Charge}
-	c.ledger = ledger{order: &c.Order, record: b.Charge.ID, currency: b.Charge.Currency, source: source, at: at}
+	b.Refunds, b.Charge.Problems = slices.Clone(b.Refunds), slices.Clone(b.Charge.Problems)
+	c := &charging{Books: b, was: b.Charge}
+	c.ledger = ledger{
+		order: &c.Order, record: b.Charge.ID, raised: &c.Charge.Problems, currency: b.Charge.Currency, source: source, at: at, now: at,
+	}
 	return c
 }
 
@@ -40,10 +41,15 @@ func ApplyTransaction(b Books, r Reading[gateway.Transaction]) (Books, Result) {
 	if !c.readable() {
 		return c.Books, c.Result
 	}
-	stale := c.book(r.At)
+	stale := c.book()
 	c.report()
 	c.attribute()
 	c.bookDisputed() // reported after the payment and the refunds
+	c.returned()
+	if !stale {
+		c.overIfLater(IsUnknownState)
+		c.overIfLater(IsContradicted)
+	}
 	switch {
 	case !reflect.DeepEqual(visible(c.Charge), visible(b.Charge)):
 		c.Outcome = Changed
@@ -64,9 +70,6 @@ func ApplyOperation(b Books, op Operation, reason string, at time.Time) (Books, 
 	c.Charge.Operation, c.Outcome = op, Changed
 	if op == Refused && c.Charge.Status == "" {
 		c.Charge.Reason = reason
-	}
-	if op == InDoubt {
-		c.problem(&c.Charge.Reported, IsAmbiguous, "", "it is not known whether charge %s was made", c.Charge.ID)
 	}
 	c.report()
 	return c.Books, c.Result
@@ -97,7 +100,7 @@ func Seen(id string, origin Origin, tx *gateway.Transaction) Charge {
 // visible returns the charge without the times at which it was read, and without what
 // changes only together with facts and problems.
 func visible(c Charge) Charge {
-	c.UpdatedAt, c.ReadAt, c.LowerSince, c.Reported = time.Time{}, time.Time{}, time.Time{}, nil
+	c.UpdatedAt, c.ReadAt, c.LowerSince, c.Reported, c.Problems = time.Time{}, time.Time{}, time.Time{}, nil, nil
 	c.PaidAt = c.PaidAt.UTC()
 	return c
 }
@@ -106,13 +109,13 @@ func visible(c Charge) Charge {
 func (c *charging) readable() bool {
 	charge, tx := &c.Charge, c.tx
 	if charge.TransactionID != "" && !strings.EqualFold(charge.TransactionID, tx.ID) {
-		c.problem(&charge.Reported, IsUnmatched, tx.ID, "charge %s is transaction %s, not %s", charge.ID, charge.TransactionID, tx.ID)
+		c.problem(IsUnmatched, tx.ID, "charge %s is transaction %s, not %s", charge.ID, charge.TransactionID, tx.ID)
 		return false
 	}
 	charge.TransactionID = cmp.Or(charge.TransactionID, tx.ID)
 	c.shown = show(tx)
 	if c.shown.stage == 0 {
-		c.problem(&charge.Reported, IsUnknownState, string(tx.Status), "transaction %s has the unknown status %q", tx.ID, tx.Status)
+		c.problem(IsUnknownState, string(tx.Status), "transaction %s has the unknown status %q", tx.ID, tx.Status)
 		return false
 	}
 	contradiction := c.shown.contradiction(tx)
@@ -120,7 +123,7 @@ func (c *charging) readable() bool {
 		contradiction = fmt.Sprintf("its currency is %s, but %s was paid before", tx.Currency, charge.Currency)
 	}
 	if contradiction != "" {
-		c.problem(&charge.Reported, IsContradicted, string(tx.Status)+"/"+contradiction, "transaction %s, %s: %s", tx.ID, tx.Status, contradiction)
+		c.problem(IsContradicted, string(tx.Status)+"/"+contradiction, "transaction %s, %s: %s", tx.ID, tx.Status, contradiction)
 		return false
 	}
 	return true
@@ -174,7 +177,7 @@ func (s *shown) contradiction(tx *gateway.Transaction) string {
 
 // book moves the charge to what the reading shows and books the differences. It
 // reports whether the reading is older than what is booked.
-func (c *charging) book(at time.Time) (stale bool) {
+func (c *charging) book() (stale bool) {
 	charge, s := &c.Charge, &c.shown
 	if s.assumed && charge.Paid > 0 && !charge.Assumed { // a report counts more
 		if s.stage == refundedFully {
@@ -183,16 +186,16 @@ func (c *charging) book(at time.Time) (stale bool) {
 		s.paid = max(charge.Paid, s.refunded)
 	}
 	less := s.paid < charge.Paid || s.refunded < charge.Refunded
-	follows := c.follows(less, at)
+	follows := c.follows(less)
 	stale = !follows && (c.tx.Status != charge.Status || less)
 	assumedTooMuch := follows && charge.Assumed && !s.assumed && s.paid < charge.Paid
-	if judge(stale || less, at, &charge.ReadAt, &charge.LowerSince) || assumedTooMuch {
-		c.problem(&charge.Reported, IsLower, charge.LowerSince.UTC().Format(time.RFC3339),
+	if c.judge(stale || less, &charge.ReadAt, &charge.LowerSince) || assumedTooMuch {
+		c.problem(IsLower, charge.LowerSince.UTC().Format(time.RFC3339),
 			"transaction %s is %s, %d paid, %d refunded; booked are %s, %d and %d",
 			c.tx.ID, c.tx.Status, s.paid, s.refunded, charge.Status, charge.Paid, charge.Refunded)
 	}
 	if s.stage == refundedPartly && s.refunded == 0 {
-		c.problem(&charge.Reported, IsContradicted, string(c.tx.Status), "transaction %s was refunded in part, but its refunded amount is 0", c.tx.ID)
+		c.problem(IsContradicted, string(c.tx.Status), "transaction %s was refunded in part, but its refunded amount is 0", c.tx.ID)
 	}
 	if follows {
 		c.follow()
@@ -203,7 +206,7 @@ func (c *charging) book(at time.Time) (stale bool) {
 }
 
 // follows reports whether the reading is newer than what gave the charge its status.
-func (c *charging) follows(less bool, at time.Time) bool {
+func (c *charging) follows(less bool) bool {
 	charge, s := &c.Charge, &c.shown
 	known := stageOf(charge.Status)
 	if s.stage.pays() != known.pays() {
@@ -219,7 +222,7 @@ func (c *charging) follows(less bool, at time.Time) bool {
 	case !known.pays() && s.stage != known:
 		return s.stage > known // nothing comes after an end but a payment
 	default:
-		return at.After(charge.ReadAt)
+		return c.now.After(charge.ReadAt)
 	}
 }
 
@@ -289,9 +292,7 @@ func (c *charging) bookDisputed() {
 		k := key(EntryDisputed, charge.TransactionID, strconv.Itoa(charge.Disputes), cents(disputed))
 		c.entry(EntryDisputed, &c.order.Disputed, k, -delta, c.callback(OnDisputed))
 	}
-	if stageOf(charge.Status) == disputeContested {
-		c.problem(&charge.Reported, IsContested, strconv.Itoa(charge.Disputes), "charge %s: the dispute is contested", charge.ID)
-	}
+	c.hold(stageOf(charge.Status) == disputeContested, IsContested, strconv.Itoa(charge.Disputes), "charge %s: the dispute is contested", charge.ID)
 }
 
 // callback returns the callback of a fact; the check of a card has none.
@@ -305,22 +306,20 @@ func (c *charging) callback(name Callback) Callback {
 // needed reports whether the order still wants money.
 func (o *Order) needed() bool { return o.SettledBy == "" && !o.Closed }
 
+// needs reports whether the order wants the money of a charge, or wanted it.
+func (o *Order) needs(charge string) bool { return o.needed() || o.SettledBy == charge }
+
 // report sets the state and reports what it means for the order.
 func (c *charging) report() {
 	charge := &c.Charge
 	charge.State = charge.state()
+	c.hold(charge.Operation == InDoubt && charge.Status == "", IsAmbiguous, "", "it is not known whether charge %s was made", charge.ID)
 	if charge.CardCheck {
 		return
 	}
-	if charge.State == Underpaid && c.Order.needed() {
-		c.problem(&charge.Reported, IsUnderpaid, cents(charge.Paid), "charge %s: %s of %s requested was paid, in %s",
-			charge.ID, cents(charge.Paid), cents(charge.Requested), charge.Currency)
-	}
-	over := c.more && charge.Excess() > c.was.Excess()
-	if over && (c.Order.needed() || c.Order.SettledBy == charge.ID) { // otherwise all of it is paid again
-		c.problem(&charge.Reported, IsOverpaid, cents(charge.Excess()), "charge %s: %d was paid, %d requested, %d is interest, so %d is too much",
-			charge.ID, charge.Paid, charge.Requested, charge.Interest(), charge.Excess())
-	}
+	c.hold(charge.State == Underpaid && c.Order.needed(), IsUnderpaid, cents(charge.Paid), "charge %s: %s of %s requested was paid, in %s",
+		charge.ID, cents(charge.Paid), cents(charge.Requested), charge.Currency)
+	excess := c.overpaid()
 	if charge.Origin == FromSubscription {
 		return // reported by ApplySubscription
 	}
@@ -328,17 +327,85 @@ func (c *charging) report() {
 	case charge.inFull() && c.Order.needed():
 		c.Order.SettledBy = charge.ID
 		c.fact(Settled, key(Settled, c.Order.ID), OnPaid)
-	case over && c.Order.SettledBy == charge.ID: // said above
-	case c.more && c.Order.SettledBy == charge.ID:
-		c.problem(&charge.Reported, IsPaidAgain, cents(charge.Paid), "charge %s was paid in full before, and is paid %s now", charge.ID, cents(charge.Paid))
-	case c.more && !c.Order.needed():
-		c.fact(PaidAgain, key(PaidAgain, charge.TransactionID, cents(charge.Paid)), OnPaidAgain)
+	case c.more && c.Order.needs(charge.ID):
+		if c.Order.SettledBy == charge.ID && !excess {
+			c.problem(IsPaidAgain, cents(charge.Paid), "charge %s was paid in full before, and is paid %s now", charge.ID, cents(charge.Paid))
+		}
+	case c.more && charge.State != Disputed: // what is withheld may come back
+		c.paidAgain()
 	case charge.State == Failed && once(&charge.Reported, string(Unpaid)):
 		f := c.fact(Unpaid, key(Unpaid, charge.ID), OnUnpaid)
 		if !c.Order.needed() {
 			f.Callback = None // the order is paid, or wants no money
 		}
 	}
+	if charge.State == Refunded {
+		c.over(IsPaidAgain)
+		if again := key(PaidAgain, charge.TransactionID, ""); c.was.State != Refunded && slices.ContainsFunc(charge.Reported, func(k string) bool { return strings.HasPrefix(k, again) }) {
+			c.ended(IsPaidAgain) // the caller has raised it, if there is no callback
+		}
+	}
+}
+
+// overpaid raises a problem if too much was paid that the order needs, until that went
+// back. It reports whether the excess has risen. Of a payment that the order did not need
+// all is too much, which [PaidAgain] says.
+func (c *charging) overpaid() (risen bool) {
+	charge, excess := &c.Charge, c.Charge.Excess()
+	risen = c.more && excess > c.was.Excess()
+	holds := excess > charge.Refunded && charge.State != Disputed && c.Order.needs(charge.ID)
+	if !holds || risen || c.was.State == Disputed || c.wasRaised(IsOverpaid) {
+		c.hold(holds, IsOverpaid, cents(excess), "charge %s: %d was paid, %d requested, %d is interest, so %d is too much",
+			charge.ID, charge.Paid, charge.Requested, charge.Interest(), excess)
+	}
+	return risen
+}
+
+// paidAgain reports what was paid as not needed by the order.
+func (c *charging) paidAgain() {
+	if k := key(PaidAgain, c.Charge.TransactionID, cents(c.Charge.Paid)); once(&c.Charge.Reported, k) {
+		c.fact(PaidAgain, k, OnPaidAgain)
+	}
+}
+
+// returned reports money that a dispute withheld and that is there again, if the order did
+// not need it meanwhile.
+func (c *charging) returned() {
+	charge := &c.Charge
+	if c.was.State == Disputed && charge.Left() > 0 && !c.Order.needs(charge.ID) && charge.ofOrder() {
+		c.paidAgain()
+	}
+}
+
+// ofOrder reports whether the charge can pay its order.
+func (c *Charge) ofOrder() bool { return !c.CardCheck && c.Origin != FromSubscription }
+
+// Unneeded reports what an order does not need of other charges: call it, in the same
+// transaction, when a charge has settled the order (a call that returned another
+// Order.SettledBy), or when the order is closed. others are the order's other charges,
+// which it returns as they must be stored. It may be called again, and with all charges.
+//
+// What was paid of an order that another charge has settled is [PaidAgain], unless it is
+// withheld: [ApplyTransaction] reports it if the dispute is won. Whether the order is
+// settled or closed, no one needs to decide about what was underpaid or overpaid.
+func Unneeded(o Order, others []Charge, at time.Time) ([]Charge, Result) {
+	others = slices.Clone(others)
+	var all Result
+	for i := range others {
+		c := change(Books{Order: o, Charge: others[i]}, FromOutcome, at)
+		if o.needs(c.Charge.ID) || !c.Charge.ofOrder() {
+			continue
+		}
+		c.over(IsUnderpaid)
+		c.over(IsOverpaid)
+		if o.SettledBy != "" && c.Charge.Left() > 0 {
+			c.paidAgain()
+		}
+		others[i] = c.Charge
+		all.Outcome = max(all.Outcome, c.Outcome)
+		all.Facts, all.Over = append(all.Facts, c.Facts...), append(all.Over, c.Over...)
+	}
+	return others, all
 }
 
 // inFull reports whether what was requested was paid.

@@ -1,6 +1,9 @@
 package books_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +24,7 @@ type shop struct {
 	at      int
 	log     []string // callbacks and problems
 	facts   []books.Fact
+	problems
 }
 
 func newShop(t *testing.T) *shop {
@@ -40,7 +44,62 @@ func (s *shop) charge(id string) *books.Charge {
 func (s *shop) do(id string, f func(books.Books) (books.Books, books.Result)) books.Outcome {
 	s.t.Helper()
 	b, result := f(books.Books{Order: s.order, Charge: *s.charge(id), Refunds: s.refunds[id]})
+	settles := s.order.SettledBy != b.Order.SettledBy
 	s.order, *s.charge(id), s.refunds[id] = b.Order, b.Charge, b.Refunds
+	s.store(result)
+	if settles {
+		s.unneeded()
+	}
+	assert.Equal(s.t, sums(s.facts, s.order.Currency), money(s.order))
+	s.check()
+	return result.Outcome
+}
+
+// check checks what holds of all charges after each change.
+func (s *shop) check() {
+	s.t.Helper()
+	var raised []books.Raised
+	for _, c := range s.charges {
+		assert.NoError(s.t, s.ofCharge(&s.order, c))
+		raised = append(raised, c.Problems...)
+		if s.order.SettledBy == "" || s.order.SettledBy == c.ID || c.Origin != books.FromOrder || c.Left() <= 0 {
+			continue
+		}
+		n := 0
+		for _, f := range s.facts {
+			if f.Key == fmt.Sprintf("paid_again/%s/%d", c.TransactionID, c.Paid) {
+				n++
+			}
+		}
+		assert.Equal(s.t, 1, n, "what the order does not need of %s: %s", c.ID, keys(s.facts))
+	}
+	assert.NoError(s.t, s.remembered(raised))
+}
+
+// unneeded does what a caller does once the order wants no more money.
+func (s *shop) unneeded() {
+	s.t.Helper()
+	ids := slices.Sorted(maps.Keys(s.charges))
+	var charges []books.Charge
+	for _, id := range ids {
+		charges = append(charges, *s.charges[id])
+	}
+	charges, result := books.Unneeded(s.order, charges, minute(s.at))
+	for i, id := range ids {
+		*s.charges[id] = charges[i]
+	}
+	s.store(result)
+	_, again := books.Unneeded(s.order, charges, minute(s.at))
+	assert.Equal(s.t, books.Result{}, again, "twice")
+}
+
+// store stores the facts and problems of a result.
+func (s *shop) store(result books.Result) {
+	s.t.Helper()
+	for _, over := range result.Over {
+		s.log = append(s.log, fmt.Sprintf("over %s/%s", over.Kind, over.Record))
+	}
+	assert.NoError(s.t, s.keep(result))
 	for _, fact := range result.Facts {
 		if fact.Callback != books.None {
 			s.log = append(s.log, string(fact.Callback)+" "+fact.Record)
@@ -51,8 +110,6 @@ func (s *shop) do(id string, f func(books.Books) (books.Books, books.Result)) bo
 	}
 	assert.False(s.t, silent(result))
 	s.facts = append(s.facts, result.Facts...)
-	assert.Equal(s.t, sums(s.facts, s.order.Currency), money(s.order))
-	return result.Outcome
 }
 
 // read applies a reading of a charge, a minute after the last.
@@ -185,7 +242,7 @@ func TestTheRestOfAPaymentThatWasAcceptedIsPaidAgain(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.read("c1", seen{status: "partially_paid", paid: 4000})
-	s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) })
+	s.do("c1", accepted)
 	s.log = nil
 	s.read("c1", seen{status: "paid", paid: 5000})
 	s.expect("problem paid_again/c1/5000") // not too much for the charge, but the order was paid
@@ -232,7 +289,7 @@ func TestAnOverpaidChargeNeedsAPerson(t *testing.T) {
 	s.read("c1", seen{status: "captured", paid: 7500})
 	s.expect() // nothing more was paid
 	s.read("c1", seen{status: "captured", paid: 8000})
-	s.expect("problem overpaid/c1/3000")
+	s.expect("over overpaid/c1", "problem overpaid/c1/3000")
 
 	s = newShop(t)
 	s.charge("c1").Asked, s.charge("c1").Requested = 5000, 3000 // the cart became cheaper
@@ -302,33 +359,34 @@ func TestARefusedCardSaysWhy(t *testing.T) {
 	assert.Equal(t, "insufficient_funds", s.charge("c1").Reason)
 }
 
+// accepted is what a person decides about a charge.
+func accepted(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) }
+
 func TestAnUnderpaidChargeNeedsAPerson(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	accept := func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) }
 	s.read("c1", seen{status: "pending"})
-	assert.Equal(t, books.Unchanged, s.do("c1", accept), "nothing to accept")
+	assert.Equal(t, books.Unchanged, s.do("c1", accepted), "nothing to accept")
 	s.read("c1", seen{status: "partially_paid", paid: 4900, fee: 50})
 	assert.Equal(t, books.Underpaid, s.charge("c1").State)
 	s.expect("problem underpaid/c1/4900")
 	assert.Equal(t, int64(4900), s.order.Net(), "the fee of a part may change")
-	assert.Equal(t, books.Changed, s.do("c1", accept))
+	assert.Equal(t, books.Changed, s.do("c1", accepted))
 	assert.Equal(t, books.Paid, s.charge("c1").State)
-	s.expect("paid c1")
+	s.expect("over underpaid/c1", "paid c1")
 }
 
 func TestAPersonSettlesAnOrderOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	accept := func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) }
 	s.read("c1", seen{status: "partially_paid", paid: 4900})
-	assert.Equal(t, books.Changed, s.do("c1", accept))
+	assert.Equal(t, books.Changed, s.do("c1", accepted))
 	assert.Equal(t, books.FromPerson, s.facts[len(s.facts)-1].Source)
 	s = newShop(t)
 	s.read("c1", seen{status: "paid", paid: 5000})
 	s.read("c1", seen{status: "partially_paid", paid: 5000})
 	assert.Equal(t, books.Underpaid, s.charge("c1").State)
-	s.do("c1", accept)
+	s.do("c1", accepted)
 	s.expect("paid c1") // it settled the order before
 }
 
@@ -360,7 +418,7 @@ func TestTheRestOfAPartialPaymentPaysTheOrder(t *testing.T) {
 	s := newShop(t)
 	s.read("c1", seen{status: "partially_paid", paid: 2000})
 	s.read("c1", seen{status: "paid", paid: 5000})
-	s.expect("problem underpaid/c1/2000", "paid c1")
+	s.expect("problem underpaid/c1/2000", "over underpaid/c1", "paid c1")
 	assert.Contains(t, keys(s.facts), "paid/t-c1/5000 BRL 30.00\n")
 }
 
@@ -370,7 +428,7 @@ func TestAPartThatSufficesIsStillAPart(t *testing.T) {
 	s.read("c1", seen{status: "partially_paid", paid: 5000}) // of an amount with interest
 	assert.Equal(t, books.Underpaid, s.charge("c1").State)
 	s.read("c1", seen{status: "paid", paid: 5000})
-	s.expect("problem underpaid/c1/5000", "paid c1")
+	s.expect("problem underpaid/c1/5000", "over underpaid/c1", "paid c1")
 }
 
 func TestAPaymentIsAcceptedThatTheOrderDoesNotNeedAnyMore(t *testing.T) {
@@ -378,8 +436,8 @@ func TestAPaymentIsAcceptedThatTheOrderDoesNotNeedAnyMore(t *testing.T) {
 	s := newShop(t)
 	s.read("c1", seen{status: "partially_paid", paid: 2000})
 	s.read("c2", seen{status: "paid", paid: 5000})
-	s.do("c1", func(b books.Books) (books.Books, books.Result) { return books.Accept(b, start) })
-	s.expect("problem underpaid/c1/2000", "paid c2", "paid_again c1")
+	s.do("c1", accepted)
+	s.expect("problem underpaid/c1/2000", "paid c2", "over underpaid/c1", "paid_again c1")
 }
 
 func TestAnotherCurrencyDoesNotPayTheOrder(t *testing.T) {
@@ -392,7 +450,7 @@ func TestAnotherCurrencyDoesNotPayTheOrder(t *testing.T) {
 		assert.Equal(t, gateway.BRL, s.order.Currency, "it is what was asked for")
 		s.expect("problem currency/c1/paid/t-c1/5000", "problem currency/c1/fee/t-c1", "problem underpaid/c1/5000")
 		s.read("c1", seen{status: "med", paid: 5000, refunded: 1000, fee: 50, currency: gateway.USD})
-		s.expect("refunded c1", "disputed c1", "problem currency/c1/refunded/t-c1/1000", "problem currency/c1/disputed/t-c1/1/4000")
+		s.expect("over underpaid/c1", "refunded c1", "disputed c1", "problem currency/c1/refunded/t-c1/1000", "problem currency/c1/disputed/t-c1/1/4000")
 		assert.Zero(t, money(s.order))
 		assert.Equal(t, int64(5000), sums(s.facts, gateway.USD).Paid, "but it is in the books")
 	}
@@ -441,7 +499,7 @@ func TestADisputeIsWonOrLost(t *testing.T) {
 	s.read("c1", seen{status: "med", paid: 5000})
 	s.read("c1", seen{status: "pre_chargedback", paid: 5000})
 	s.read("c1", seen{status: "chargedback", paid: 5000})
-	s.expect("disputed c1", "disputed c1")
+	s.expect("over in_protest/c1", "disputed c1", "disputed c1")
 	assert.Equal(t, int64(0), s.order.Left())
 	assert.Contains(t, keys(s.facts), "disputed/t-c1/2/0 BRL 50.00\ndisputed/t-c1/3/5000 BRL -50.00\n")
 }
@@ -462,7 +520,7 @@ func TestAReadingThatStaysLowerForADayIsAProblem(t *testing.T) {
 	assert.Equal(t, int64(1000), s.order.Refunded, "nothing is unbooked")
 	s.later("c1", 3, seen{status: "partially_refunded", paid: 5000, refunded: 1000, changed: 3})
 	s.later("c1", 4, returned)
-	s.expect() // a day begins again
+	s.expect("over lower/c1") // a day begins again
 }
 
 func TestAPaidTransactionThatIsReadAsUnpaidIsAProblem(t *testing.T) {
@@ -568,7 +626,7 @@ func TestEveryCentCounts(t *testing.T) {
 	s.read("c1", seen{status: "partially_paid", paid: 4999})
 	s.read("c1", seen{status: "paid", paid: 5000, fee: 1})
 	s.read("c1", seen{status: "partially_refunded", paid: 5000, refunded: 1, fee: 1})
-	s.expect("problem underpaid/c1/4999", "paid c1", "refunded c1")
+	s.expect("problem underpaid/c1/4999", "over underpaid/c1", "paid c1", "refunded c1")
 	s.read("c1", seen{status: "med", paid: 5000, refunded: 4999, fee: 1})
 	s.expect("refunded c1", "disputed c1")
 	assert.Equal(t, books.Order{Paid: 5000, Fee: 1, Refunded: 4999, Disputed: 1}, money(s.order))
@@ -669,7 +727,7 @@ func TestReadingsThatCannotBeTrueChangeNothing(t *testing.T) {
 	before.TransactionID = "t-c1"
 	assert.Equal(t, before, unreported(*s.charge("c1")))
 	s.read("c1", seen{status: "partially_refunded", paid: 5000})
-	s.expect("paid c1", "problem contradiction/c1/partially_refunded")
+	s.expect("over unknown_state/c1", "paid c1", "problem contradiction/c1/partially_refunded")
 	before = unreported(*s.charge("c1"))
 	assert.Equal(t, books.Changed, s.do("c1", func(b books.Books) (books.Books, books.Result) {
 		return books.ApplyTransaction(b, reading(seen{status: "chargedback", paid: 9000, changed: 99}.transaction("another"), 9))
@@ -682,7 +740,7 @@ func TestReadingsThatCannotBeTrueChangeNothing(t *testing.T) {
 
 // unreported is a charge without the problems that were reported.
 func unreported(c books.Charge) books.Charge {
-	c.Reported = nil
+	c.Reported, c.Problems = nil, nil
 	return c
 }
 

@@ -49,14 +49,36 @@
 // sent, is after ReadAt. One that was sent earlier or at once, and is still in flight
 // then, is older. Of two different ends of a transfer neither is newer.
 //
-// So every order of the readings of a possible history ends in the same books. Three marks
+// So every order of the readings of a possible history ends in the same books. Some marks
 // depend on the order, because they say what was reported: Charge.Late, the charge that
-// settled the order (the first one that was applied), and how often a dispute was
-// reported.
+// settled the order (the first one that was applied), how often a dispute or a problem was
+// reported, and whether a payment was reported as not needed before it was charged back.
 //
 // An older reading is [Stale] and changes no state. A reading that reports less than
 // what is booked never takes anything out of the books. If it is not older and such
 // readings continue for a day, the result has a [Problem].
+//
+// # Problems
+//
+// A [Problem] is raised once as long as it holds; the record remembers it. When it does not
+// hold any more, [Result].Over says so, and the caller closes it: what a person should do
+// must fit what is true. It may have been closed by a person before, which changes nothing
+// here. If it holds again it is raised again, with a key that has a count. What ends them:
+//
+//	ambiguous            the outcome is known, it is sent again, or a reading shows the resource
+//	underpaid            the rest is paid, a person accepts it, all went back or is withheld,
+//	                     or the order needs no more money (the caller calls [Unneeded])
+//	overpaid             the excess went back or is withheld, or the order needs none of it
+//	paid_again           the charge was refunded in full
+//	in_protest           the dispute is not contested any more
+//	lower                a reading agrees again, or shows the refund
+//	unknown_state and contradiction
+//	                     a reading that was made later is understood and can be true
+//
+// The others say what happened, and are closed by a person. Money that the order does not
+// need is [PaidAgain], a fact: at its payment or, if it is withheld then, when the dispute
+// is won. What was paid in part while the order needed it is PaidAgain when another charge
+// settles the order; after a dispute that was open then, if it is won.
 //
 // # Absence
 //

@@ -26,6 +26,7 @@ type apply func(books.Books, books.Reading[gateway.Transaction]) (books.Books, b
 // history is what a series of readings made of the books.
 type history struct {
 	books.Books
+	problems
 	facts []books.Fact
 }
 
@@ -36,11 +37,11 @@ func (h *history) read(do apply, s seen, at int) error {
 		tx = s.transaction("t1")
 	}
 	r := reading(tx, at)
-	before, reported := h.Books, slices.Clone(h.Charge.Reported)
+	before, reported, raised := h.Books, slices.Clone(h.Charge.Reported), slices.Clone(h.Charge.Problems)
 	after, result := do(h.Books, r)
 	again, second := do(after, r)
 	switch {
-	case !slices.Equal(before.Charge.Reported, reported):
+	case !slices.Equal(before.Charge.Reported, reported), !slices.Equal(before.Charge.Problems, raised):
 		return errors.New("the records that were given have changed")
 	case silent(result):
 		return fmt.Errorf("nothing is said to have changed: %+v", result)
@@ -48,7 +49,7 @@ func (h *history) read(do apply, s seen, at int) error {
 		return fmt.Errorf("an amount is in no sum, and no problem says so: %+v", result)
 	case before.Order.Currency != "" && before.Order.Currency != after.Order.Currency:
 		return fmt.Errorf("the currency of the order was %s, and is %s", before.Order.Currency, after.Order.Currency)
-	case len(second.Facts)+len(second.Problems) != 0 || second.Outcome == books.Changed || !reflect.DeepEqual(again, after):
+	case len(second.Facts)+len(second.Problems)+len(second.Over) != 0 || second.Outcome == books.Changed || !reflect.DeepEqual(again, after):
 		return fmt.Errorf("not idempotent: %+v\nthen %+v: %+v", after, again, second)
 	}
 	for _, f := range result.Facts {
@@ -61,10 +62,7 @@ func (h *history) read(do apply, s seen, at int) error {
 		h.facts = append(h.facts, f)
 	}
 	h.Books = after
-	if err := h.check(&before); err != nil {
-		return err
-	}
-	return s.check(&before, &after, &result)
+	return cmp.Or(h.keep(result), h.check(&before), h.remembered(after.Charge.Problems), h.ofCharge(&after.Order, &after.Charge), s.check(&before, &after, &result, r.At))
 }
 
 // check compares the books before and after any reading.
@@ -95,12 +93,20 @@ func (h *history) check(before *books.Books) error {
 		return fmt.Errorf("settled by %q, then %q", before.Order.SettledBy, h.Order.SettledBy)
 	case (settled == 1) != (h.Order.SettledBy == is.ID) || settled > 1:
 		return fmt.Errorf("settled by %q, %d facts", h.Order.SettledBy, settled)
+	case h.spare() && !slices.ContainsFunc(h.facts, func(f books.Fact) bool { return f.Key == fmt.Sprintf("paid_again/t1/%d", is.Paid) }):
+		return fmt.Errorf("there is money that the order does not need, and nothing says so: %+v", is)
 	case settled == 1 && (is.Foreign || is.Paid < is.Requested):
 		return fmt.Errorf("settled by too little: %+v", is)
 	case is.State == books.Paid && is.Paid < is.Requested || is.State == books.Failed && is.Paid > 0 || is.State == books.Pending && is.Paid > 0:
 		return fmt.Errorf("the state is wrong: %+v", is)
 	}
 	return nil
+}
+
+// spare reports whether there is money that the order does not need.
+func (h *history) spare() bool {
+	needed := h.Order.SettledBy == "" && !h.Order.Closed || h.Order.SettledBy == h.Charge.ID
+	return !needed && h.Charge.Left() > 0 && h.Charge.Origin != books.FromSubscription
 }
 
 // possible reports whether a gateway may report this, according to the interface and
@@ -120,30 +126,28 @@ func (s seen) possible() bool {
 
 // check checks what one reading did: no money that it shows is left out silently, and
 // what can't be true changes nothing.
-func (s seen) check(before, after *books.Books, result *books.Result) error {
+func (s seen) check(before, after *books.Books, result *books.Result, at time.Time) error {
 	was, is := &before.Charge, &after.Charge
 	known := books.Stage(string(s.status)) != 0
 	sameCurrency := was.Paid == 0 || cmp.Or(s.currency, gateway.BRL) == was.Currency
+	unreadable := func(r books.Raised) bool {
+		return !r.Over && (r.Kind == books.IsContradicted || r.Kind == books.IsUnknownState)
+	}
+	later := !slices.ContainsFunc(was.Problems, func(r books.Raised) bool { return unreadable(r) && !r.At.Before(at) })
 	switch {
 	case known && s.possible() && sameCurrency && (s.paid > is.Paid || s.refunded > is.Refunded || s.fee != 0 && books.Stage(string(s.status)) > books.Stage("partially_paid") && is.Fee == 0):
 		return fmt.Errorf("money is left out: %+v", is)
 	case known && s.possible() && sameCurrency:
+		contradictory := s.status == gateway.TransactionPartiallyRefunded && s.refunded == 0
+		if later && is.Status == s.status && is.ReadAt.Equal(at) && slices.ContainsFunc(is.Problems, unreadable) != contradictory {
+			return fmt.Errorf("this was understood, but the problems are %+v", is.Problems)
+		}
 	case len(result.Facts) > 0 || is.State != was.State || money(before.Order) != money(after.Order):
 		return fmt.Errorf("booked something: %+v", result)
-	case len(result.Problems) == 0 && !anyProblem(is.Reported, was.Reported):
+	case !slices.ContainsFunc(is.Problems, unreadable):
 		return errors.New("no problem was raised")
 	}
-	if is.Paid > was.Paid && (before.Order.Closed || before.Order.SettledBy != "" && before.Order.SettledBy != is.ID) && !has(result.Facts, books.PaidAgain) {
-		return fmt.Errorf("a payment that the order does not need is not reported: %+v", result)
-	}
 	return nil
-}
-
-// anyProblem reports whether a problem with the reading was raised, now or before.
-func anyProblem(lists ...[]string) bool {
-	return slices.ContainsFunc(slices.Concat(lists...), func(key string) bool {
-		return strings.HasPrefix(key, string(books.IsContradicted)) || strings.HasPrefix(key, string(books.IsUnknownState))
-	})
 }
 
 // readings lists every status with every combination of amounts, possible or not.
@@ -194,7 +198,7 @@ func checkEveryStep(do apply) (combinations int, broken error) {
 		}
 		for _, first := range states {
 			for _, s := range list {
-				h := history{Books: first.Books, facts: slices.Clip(first.facts)}
+				h := history{Books: first.Books, problems: first.problems, facts: slices.Clip(first.facts)}
 				combinations++
 				if err := h.read(do, s.seen, s.at); err != nil {
 					return combinations, fmt.Errorf("booked %+v\nreading %+v: %w", first.Books, s, err)
@@ -432,36 +436,74 @@ func TestEveryOrderOfEveryPossibleHistory(t *testing.T) {
 	assert.Greater(t, len(list), 50)
 }
 
-// Two charges of an order are paid, one is refunded and charged back: in any order the
-// order is settled once, and what it did not need is reported.
+// of is a reading of a charge of an order.
+type of struct {
+	charge string
+	seen
+}
+
+// Two charges of an order are paid in part, in full or too much, refunded, disputed and
+// charged back: in any order of these readings the order is settled once, what it did not
+// need and is there is reported once, and the problems that hold are open.
 func TestEveryOrderOfTheReadingsOfTwoCharges(t *testing.T) {
 	t.Parallel()
-	steps := []struct {
-		charge string
-		seen
-	}{
-		{"c1", seen{status: "pending", changed: 1}},
-		{"c1", seen{status: "paid", paid: 5000, fee: 50, changed: 2}},
-		{"c1", seen{status: "partially_refunded", paid: 5000, refunded: 1000, fee: 50, changed: 3}},
-		{"c2", seen{status: "expired", changed: 1}},
-		{"c2", seen{status: "paid", paid: 5000, fee: 50, changed: 2}},
-		{"c2", seen{status: "chargedback", paid: 5000, fee: 50, changed: 3}},
-	}
 	orders := 0
-	for p := range permutations(len(steps)) {
-		orders++
-		s := newShop(t)
-		for _, i := range p {
-			s.read(steps[i].charge, steps[i].seen)
+	for name, tc := range map[string]struct {
+		steps []of
+		want  books.Order
+	}{
+		"paid twice": {[]of{
+			{"c1", seen{status: "pending", changed: 1}},
+			{"c1", seen{status: "paid", paid: 5000, fee: 50, changed: 2}},
+			{"c1", seen{status: "partially_refunded", paid: 5000, refunded: 1000, fee: 50, changed: 3}},
+			{"c2", seen{status: "expired", changed: 1}},
+			{"c2", seen{status: "paid", paid: 5000, fee: 50, changed: 2}},
+			{"c2", seen{status: "chargedback", paid: 5000, fee: 50, changed: 3}},
+		}, books.Order{Paid: 10000, Fee: 100, Refunded: 1000, Disputed: 5000}},
+		"underpaid, and the dispute is won": {[]of{
+			{"c1", seen{status: "paid", paid: 2000, changed: 1}},
+			{"c1", seen{status: "med", paid: 2000, changed: 2}},
+			{"c1", seen{status: "paid", paid: 2000, changed: 3}},
+			{"c2", seen{status: "paid", paid: 5000, changed: 1}},
+		}, books.Order{Paid: 7000}},
+		"underpaid, and the contested dispute is lost": {[]of{
+			{"c1", seen{status: "paid", paid: 2000, changed: 1}},
+			{"c1", seen{status: "in_protest", paid: 2000, changed: 2}},
+			{"c1", seen{status: "chargedback", paid: 2000, changed: 3}},
+			{"c2", seen{status: "partially_paid", paid: 3000, changed: 1}},
+			{"c2", seen{status: "paid", paid: 5000, changed: 2}},
+		}, books.Order{Paid: 7000, Disputed: 2000}},
+		"underpaid and refunded": {[]of{
+			{"c1", seen{status: "partially_paid", paid: 2000, changed: 1}},
+			{"c1", seen{status: "partially_refunded", paid: 2000, refunded: 500, changed: 2}},
+			{"c1", seen{status: "refunded", paid: 2000, refunded: 2000, changed: 3}},
+			{"c2", seen{status: "paid", paid: 5000, changed: 1}},
+		}, books.Order{Paid: 7000, Refunded: 2000}},
+		"overpaid twice": {[]of{
+			{"c1", seen{status: "paid", paid: 7500, changed: 1}},
+			{"c1", seen{status: "partially_refunded", paid: 7500, refunded: 2500, changed: 2}},
+			{"c2", seen{status: "paid", paid: 6000, changed: 1}},
+			{"c2", seen{status: "med", paid: 6000, changed: 2}},
+			{"c2", seen{status: "paid", paid: 6000, changed: 3}},
+		}, books.Order{Paid: 13500, Refunded: 2500}},
+	} {
+		for p := range permutations(len(tc.steps)) {
+			orders++
+			s := newShop(t)
+			for _, i := range p {
+				s.read(tc.steps[i].charge, tc.steps[i].seen)
+			}
+			require.Equal(t, tc.want, money(s.order), "%s %d", name, p)
+			require.Contains(t, []string{"c1", "c2"}, s.order.SettledBy, "%s %d", name, p)
+			settled := 0
+			for _, f := range s.facts {
+				if f.Kind == books.Settled {
+					settled++
+				}
+				require.False(t, f.Kind == books.PaidAgain && f.Record == s.order.SettledBy, "%s %d: %s", name, p, keys(s.facts))
+			}
+			require.Equal(t, 1, settled, "%s %d", name, p)
 		}
-		require.Equal(t, books.Order{Paid: 10000, Fee: 100, Refunded: 1000, Disputed: 5000}, money(s.order), p)
-		count := map[books.Kind]int{}
-		for _, f := range s.facts {
-			count[f.Kind]++
-		}
-		require.Equal(t, 1, count[books.Settled], p)
-		require.Equal(t, 1, count[books.PaidAgain], p)
-		require.Contains(t, []string{"c1", "c2"}, s.order.SettledBy, p)
 	}
 	t.Logf("%d orders of the readings of two charges", orders)
 }

@@ -2,6 +2,7 @@ package books_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +59,89 @@ func silent(r books.Result) bool {
 			return true
 		}
 	}
-	return len(r.Facts)+len(r.Problems) > 0 && r.Outcome != books.Changed
+	return len(r.Facts)+len(r.Problems)+len(r.Over) > 0 && r.Outcome != books.Changed
+}
+
+// problems are those that are open, and the keys of all that were ever raised.
+type problems struct {
+	open []books.Problem
+	keys []string
+}
+
+// keep closes and raises the problems of a result. The error says which promise is broken.
+func (p *problems) keep(r books.Result) error {
+	for _, over := range r.Over {
+		var open []books.Problem
+		for _, one := range p.open {
+			if one.Kind != over.Kind || one.Record != over.Record {
+				open = append(open, one)
+			}
+		}
+		if len(open) == len(p.open) && over.Kind != books.IsPaidAgain { // callers raise that too
+			return fmt.Errorf("%+v is over, but is not open", over)
+		}
+		p.open = open
+	}
+	for _, one := range r.Problems {
+		if slices.Contains(p.keys, one.Key) {
+			return fmt.Errorf("the problem %s twice", one.Key)
+		}
+		if one.Text == "" || !strings.HasPrefix(one.Key, string(one.Kind)+"/"+one.Record+"/") {
+			return fmt.Errorf("an incomplete problem: %+v", one)
+		}
+		p.open, p.keys = append(slices.Clip(p.open), one), append(slices.Clip(p.keys), one.Key)
+	}
+	return nil
+}
+
+// has reports whether a problem of a kind about a record is open.
+func (p *problems) has(kind books.ProblemKind, record string) bool {
+	return slices.ContainsFunc(p.open, func(one books.Problem) bool { return one.Kind == kind && one.Record == record })
+}
+
+// remembered compares the open problems with what the records remember of them.
+func (p *problems) remembered(raised []books.Raised) error {
+	open := 0
+	for _, one := range p.open {
+		if one.Kind != books.IsForeign { // each is raised once
+			open++
+		}
+	}
+	for i := range raised {
+		if r := &raised[i]; !r.Over {
+			open--
+			if !p.has(r.Kind, r.Record) {
+				return fmt.Errorf("%+v is known, but not open", r)
+			}
+		}
+	}
+	if open != 0 {
+		return fmt.Errorf("%+v are open, %+v known", p.open, raised)
+	}
+	return nil
+}
+
+// wrongly returns an error if a problem of a kind is open and does not hold, or the other
+// way round.
+func (p *problems) wrongly(kind books.ProblemKind, record string, holds bool) error {
+	if p.has(kind, record) != holds {
+		return fmt.Errorf("%s of %s: holds %t, open %t", kind, record, holds, !holds)
+	}
+	return nil
+}
+
+// ofCharge checks the problems of a charge that follow from what is booked.
+func (p *problems) ofCharge(o *books.Order, c *books.Charge) error {
+	if c.CardCheck {
+		return nil
+	}
+	needed := o.SettledBy == "" && !o.Closed
+	return cmp.Or(
+		p.wrongly(books.IsUnderpaid, c.ID, c.State == books.Underpaid && needed),
+		p.wrongly(books.IsOverpaid, c.ID, c.Excess() > c.Refunded && c.State != books.Disputed && (needed || o.SettledBy == c.ID)),
+		p.wrongly(books.IsContested, c.ID, c.Status == gateway.TransactionInProtest),
+		p.wrongly(books.IsAmbiguous, c.ID, c.Operation == books.InDoubt && c.Status == ""),
+	)
 }
 
 // foreign reports whether the result has an entry in another currency than the order's, and

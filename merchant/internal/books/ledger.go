@@ -2,7 +2,6 @@ package books
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -23,10 +22,12 @@ type Books struct {
 // ledger collects what one call changes.
 type ledger struct {
 	order    *Order
-	record   string // the ID of the record that facts and problems are about
+	record   string    // the ID of the record that facts and problems are about
+	raised   *[]Raised // what the record remembers of them
 	currency gateway.Currency
 	source   Source
-	at       time.Time
+	at       time.Time // when facts happened
+	now      time.Time // when the reading or the outcome was made
 	Result
 }
 
@@ -49,25 +50,12 @@ func (l *ledger) entry(kind Kind, sum *int64, key string, amount int64, callback
 	l.order.Currency = cmp.Or(l.order.Currency, l.currency)
 	switch {
 	case l.order.Currency != l.currency:
-		l.Problems = append(l.Problems, Problem{
-			Key: string(IsForeign) + "/" + l.record + "/" + key, Kind: IsForeign, Record: l.record,
-			Text: fmt.Sprintf("%s: %s, %s is not in the sums of %s, which are in %s",
-				l.record, kind, gateway.FormatAmount(amount, l.currency), l.order.ID, l.order.Currency),
-		})
+		l.raise(string(IsForeign)+"/"+l.record+"/"+key, IsForeign, "%s: %s, %s is not in the sums of %s, which are in %s",
+			l.record, kind, gateway.FormatAmount(amount, l.currency), l.order.ID, l.order.Currency)
 	case kind == EntryPaid, kind == EntryAdjusted:
 		*sum += amount
 	default:
 		*sum -= amount
-	}
-}
-
-// problem raises a problem about the record, unless the list says that it was raised
-// before. detail distinguishes it from others of its kind.
-func (l *ledger) problem(reported *[]string, kind ProblemKind, detail, format string, args ...any) {
-	key := string(kind) + "/" + l.record + "/" + detail
-	if once(reported, key) {
-		l.Outcome = Changed
-		l.Problems = append(l.Problems, Problem{Key: key, Kind: kind, Record: l.record, Text: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -82,16 +70,17 @@ func key(kind Kind, parts ...string) string { return string(kind) + "/" + string
 // another one.
 const patience = 24 * time.Hour
 
-// judge notes whether a reading at a time reports less than is booked, and returns
-// since when such readings have continued if that is too long.
-func judge(lower bool, at time.Time, readAt, since *time.Time) (tooLong bool) {
+// judge notes whether a reading reports less than is booked, and returns whether such
+// readings have continued for too long. One that does not ends the problem.
+func (l *ledger) judge(lower bool, readAt, since *time.Time) (tooLong bool) {
 	switch {
-	case !lower && !at.Before(*readAt):
-		*readAt, *since = at, time.Time{}
-	case lower && at.After(*readAt) && since.IsZero():
-		*since = at
+	case !lower && !l.now.Before(*readAt):
+		*readAt, *since = l.now, time.Time{}
+		l.over(IsLower)
+	case lower && l.now.After(*readAt) && since.IsZero():
+		*since = l.now
 	}
-	return lower && !since.IsZero() && at.Sub(*since) >= patience
+	return lower && !since.IsZero() && l.now.Sub(*since) >= patience
 }
 
 // order compares a reading with the one that gave a record its state, by the gateway's

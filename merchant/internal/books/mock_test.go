@@ -26,6 +26,7 @@ type account struct {
 	log     []string
 	stopped bool // the gateway's clock does not move from one step to the next
 	reads   int
+	problems
 }
 
 // newAccount starts a gateway that charges 50 for each payment.
@@ -89,7 +90,28 @@ func (a *account) readTransaction(id string) {
 	b := a.charges[id]
 	b.Order = a.orders[b.Order.ID]
 	next, result := books.ApplyTransaction(*b, books.Reading[gateway.Transaction]{Resource: tx, Source: books.FromComparison, At: a.now()})
+	settles := a.orders[b.Order.ID].SettledBy != next.Order.SettledBy
 	*b, a.orders[b.Order.ID] = next, next.Order
+	a.keep(result)
+	if settles {
+		a.unneeded(&next.Order)
+	}
+}
+
+// unneeded does what a caller does once a charge has settled the order.
+func (a *account) unneeded(o *books.Order) {
+	a.t.Helper()
+	var list []*books.Books
+	var charges []books.Charge
+	for _, b := range a.charges {
+		if b.Order.ID == o.ID {
+			list, charges = append(list, b), append(charges, b.Charge)
+		}
+	}
+	charges, result := books.Unneeded(*o, charges, a.gw.Clock.Now())
+	for i := range list {
+		list[i].Charge = charges[i]
+	}
 	a.keep(result)
 }
 
@@ -100,8 +122,15 @@ func (a *account) keep(r books.Result) {
 			a.log = append(a.log, string(f.Callback)+" "+f.Record)
 		}
 	}
+	for _, over := range r.Over {
+		a.log = append(a.log, "over "+string(over.Kind)+" "+over.Record)
+	}
 	for _, p := range r.Problems {
 		a.log = append(a.log, "problem "+string(p.Kind)+" "+p.Record)
+	}
+	require.NoError(a.t, a.problems.keep(r))
+	for _, b := range a.charges {
+		require.NoError(a.t, a.ofCharge(new(a.orders[b.Order.ID]), &b.Charge))
 	}
 }
 
@@ -210,7 +239,7 @@ func TestChargesOfTheMock(t *testing.T) {
 		a.step("first", func() error { return play.Pay(first) })
 		a.expect("paid A2-2", "paid_again A2-1")
 		a.step("returned", refund(first, gateway.RefundParams{Full: true}))
-		a.expect("refunded A2-1")
+		a.expect("refunded A2-1", "over paid_again A2-1")
 		assert.Equal(t, int64(7000-100), net(a, "A2"))
 
 		voucher := a.charge("A3", params("A3-1", 2000, gateway.Voucher))
@@ -265,12 +294,12 @@ func disputesOfTheMock(t *testing.T, stopped bool) {
 	a.expect("disputed won", "disputed lost", "problem in_protest won", "problem in_protest lost")
 	assert.Equal(t, int64(-50), net(a, "lost"))
 	a.step("won", func() error { return play.WinDispute(won) })
-	a.expect("disputed won")
+	a.expect("disputed won", "over in_protest won")
 	assert.Equal(t, int64(4950), net(a, "won"))
 	a.step("lost", func() error { return play.LoseDispute(lost) })
 	a.pass(25 * time.Hour)
 	a.readAll("charged back")
-	a.expect()
+	a.expect("over in_protest lost")
 	assert.Equal(t, gateway.TransactionChargedback, a.charges[lost].Charge.Status)
 	assert.Equal(t, int64(-50), net(a, "lost"))
 }

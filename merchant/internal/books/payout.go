@@ -3,6 +3,7 @@ package books
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,8 @@ type paying struct {
 // payout starts a change of a payout.
 func payout(o Order, p Payout, source Source, at time.Time) *paying {
 	c := &paying{Order: o, Payout: p}
-	c.ledger = ledger{order: &c.Order, record: p.ID, currency: gateway.BRL, source: source, at: at}
+	c.Payout.Problems = slices.Clone(p.Problems)
+	c.ledger = ledger{order: &c.Order, record: p.ID, raised: &c.Payout.Problems, currency: gateway.BRL, source: source, at: at, now: at}
 	return c
 }
 
@@ -30,17 +32,21 @@ func payout(o Order, p Payout, source Source, at time.Time) *paying {
 // it back if it fails or is canceled.
 func ApplyTransfer(o Order, p Payout, r Reading[gateway.Transfer]) (Order, Payout, Result) {
 	t := r.Resource
-	c := payout(o, p, r.Source, lastChange(t.UpdatedAt, r.At))
+	c := payout(o, p, r.Source, r.At)
+	c.at = lastChange(t.UpdatedAt, r.At)
 	row := transferRowOf(t.Status)
 	if !c.readable(t, row) {
 		return c.Order, c.Payout, c.Result
 	}
-	stale := !c.follows(t, row, r.At)
-	if judge(stale && t.Status != p.Status, r.At, &c.Payout.ReadAt, &c.Payout.LowerSince) {
-		c.problem(&c.Payout.Reported, IsLower, c.Payout.LowerSince.UTC().Format(time.RFC3339), "transfer %s is %s, but was %s", t.ID, t.Status, p.Status)
+	stale := !c.follows(t, row)
+	if c.judge(stale && t.Status != p.Status, &c.Payout.ReadAt, &c.Payout.LowerSince) {
+		c.problem(IsLower, c.Payout.LowerSince.UTC().Format(time.RFC3339), "transfer %s is %s, but was %s", t.ID, t.Status, p.Status)
 	}
 	if !stale {
 		c.follow(t, row)
+	}
+	if !stale || t.Status == p.Status {
+		c.understood(row)
 	}
 	switch {
 	case c.Payout.Status != p.Status:
@@ -60,11 +66,7 @@ func ApplyPayoutOperation(o Order, p Payout, op Operation, reason string, at tim
 		return o, p, c.Result
 	}
 	c.Payout.Operation, c.Outcome = op, Changed
-	switch {
-	case p.Status != "":
-	case op == InDoubt:
-		c.problem(&c.Payout.Reported, IsAmbiguous, "", "it is not known whether payout %s was made", p.ID)
-	case op == Refused:
+	if op == Refused && p.Status == "" {
 		c.Payout.Reason = reason
 	}
 	c.report()
@@ -75,12 +77,12 @@ func ApplyPayoutOperation(o Order, p Payout, op Operation, reason string, at tim
 func (c *paying) readable(t *gateway.Transfer, row *transferRow) bool {
 	p := &c.Payout
 	if p.TransferID != "" && !strings.EqualFold(p.TransferID, t.ID) {
-		c.problem(&p.Reported, IsUnmatched, t.ID, "payout %s is transfer %s, not %s", p.ID, p.TransferID, t.ID)
+		c.problem(IsUnmatched, t.ID, "payout %s is transfer %s, not %s", p.ID, p.TransferID, t.ID)
 		return false
 	}
 	p.TransferID = cmp.Or(p.TransferID, t.ID)
 	if row == nil || row.vague {
-		c.problem(&p.Reported, IsUnknownState, string(t.Status), "transfer %s has the status %q", t.ID, t.Status)
+		c.problem(IsUnknownState, string(t.Status), "transfer %s has the status %q", t.ID, t.Status)
 	}
 	if row == nil {
 		return false
@@ -93,8 +95,19 @@ func (c *paying) readable(t *gateway.Transfer, row *transferRow) bool {
 	default:
 		return true
 	}
-	c.problem(&p.Reported, IsContradicted, contradiction, "transfer %s, %s: %s", t.ID, t.Status, contradiction)
+	c.problem(IsContradicted, contradiction, "transfer %s, %s: %s", t.ID, t.Status, contradiction)
 	return false
+}
+
+// understood ends the problems with earlier readings that were not understood, or were not
+// true.
+func (c *paying) understood(row *transferRow) {
+	if !row.vague {
+		c.overIfLater(IsUnknownState)
+	}
+	if p := &c.Payout; p.Requested == 0 || p.Requested == p.Amount {
+		c.overIfLater(IsContradicted)
+	}
 }
 
 // noAmount says why a transfer's amount can't be true, or nothing.
@@ -127,7 +140,7 @@ func PaidOut(t *gateway.Transfer) (out int64, wrong string) {
 }
 
 // follows reports whether the reading is newer than what gave the payout its status.
-func (c *paying) follows(t *gateway.Transfer, row *transferRow, at time.Time) bool {
+func (c *paying) follows(t *gateway.Transfer, row *transferRow) bool {
 	p := &c.Payout
 	known := transferRowOf(p.Status)
 	switch o := order(t.UpdatedAt.Time, p.UpdatedAt); {
@@ -136,9 +149,9 @@ func (c *paying) follows(t *gateway.Transfer, row *transferRow, at time.Time) bo
 	case o < 0, known.state != Pending: // of two different ends neither is later
 		return false
 	case row.vague:
-		return known.vague && at.After(p.ReadAt)
+		return known.vague && c.now.After(p.ReadAt)
 	default:
-		return row.state != Pending || at.After(p.ReadAt)
+		return row.state != Pending || c.now.After(p.ReadAt)
 	}
 }
 
@@ -146,7 +159,7 @@ func (c *paying) follows(t *gateway.Transfer, row *transferRow, at time.Time) bo
 func (c *paying) follow(t *gateway.Transfer, row *transferRow) {
 	p := &c.Payout
 	if before := transferRowOf(p.Status); before != nil && before.state != Pending && before.state != row.state {
-		c.problem(&p.Reported, IsReversed, strconv.Itoa(p.Moves), "payout %s was %s, and is %s now", p.ID, before.state, row.state)
+		c.problem(IsReversed, strconv.Itoa(p.Moves), "payout %s was %s, and is %s now", p.ID, before.state, row.state)
 	}
 	p.Status, p.Fee, p.Reason = t.Status, t.Fee, ""
 	if row.state == Failed || row.state == Canceled {
@@ -159,7 +172,7 @@ func (c *paying) follow(t *gateway.Transfer, row *transferRow) {
 		p.PaidAt = t.TransferredAt.Time
 	}
 	if p.Amount == 0 && p.Requested != 0 && p.Requested != t.Amount {
-		c.problem(&p.Reported, IsContradicted, "amount", "transfer %s pays %d, but payout %s is for %d", t.ID, t.Amount, p.ID, p.Requested)
+		c.problem(IsContradicted, "amount", "transfer %s pays %d, but payout %s is for %d", t.ID, t.Amount, p.ID, p.Requested)
 	}
 	p.Amount = t.Amount
 	out := row.taken(t)
@@ -175,6 +188,7 @@ func (c *paying) follow(t *gateway.Transfer, row *transferRow) {
 func (c *paying) report() {
 	p := &c.Payout
 	p.State = p.state()
+	c.hold(p.Operation == InDoubt && p.Status == "", IsAmbiguous, "", "it is not known whether payout %s was made", p.ID)
 	switch p.State {
 	case Paid, Failed, Canceled, Rejected:
 		if k := key(PayoutEnded, p.ID, string(p.State), strconv.Itoa(p.Moves)); once(&p.Reported, k) {

@@ -128,6 +128,7 @@ type Charge struct {
 	ByOthers   int64    // the part of Attributed that no refund of the merchant's explains
 	Disputes   int      // the number of changes of Disputed
 	Reported   []string // what is reported only once
+	Problems   []Raised // also those about its refunds
 
 	UpdatedAt  time.Time // the gateway's, of the reading that gave Status
 	ReadAt     time.Time // when the newest reading was made that did not report less than is booked
@@ -181,6 +182,7 @@ type Payout struct {
 	Moves      int   // the number of entries
 	PaidAt     time.Time
 	Reported   []string
+	Problems   []Raised
 
 	UpdatedAt  time.Time
 	ReadAt     time.Time
@@ -198,6 +200,7 @@ type Subscription struct {
 	PaidUntil      time.Time // never goes back
 	FailedAttempts int       // since the last charge that was paid
 	Reported       []string
+	Problems       []Raised
 
 	UpdatedAt time.Time
 	ReadAt    time.Time
@@ -306,13 +309,20 @@ const (
 	IsReversed     ProblemKind = "reversed"      // a payout ended twice, differently
 )
 
-// Problem is something that a person must decide or look at. It is raised once; the
-// key identifies it.
+// Problem is something that a person must decide or look at. It is raised once as long as
+// it holds; the key identifies it.
 type Problem struct {
 	Key    string
 	Kind   ProblemKind
 	Record string
 	Text   string // without personal data
+}
+
+// Over says that the problems of a kind about a record do not hold any more: the caller
+// closes them.
+type Over struct {
+	Kind   ProblemKind
+	Record string
 }
 
 // Outcome says what a reading did. The records that are returned must be stored
@@ -329,8 +339,9 @@ const (
 // Result is what a function made beside the records.
 type Result struct {
 	Outcome  Outcome
-	Facts    []Fact // in the order in which they are delivered
-	Problems []Problem
+	Facts    []Fact    // in the order in which they are delivered
+	Over     []Over    // of problems that were raised before this result: close them first
+	Problems []Problem // then store these
 
 	// Read lists the transactions of a subscription that must be read, because they
 	// are not booked as the subscription shows them.

@@ -19,8 +19,6 @@ func ApplyRefund(b Books, id string, op Operation, moved int64, reason string, a
 		if wasInDoubt {
 			c.reclaim(moved)
 		}
-	case InDoubt:
-		c.refundProblem(id, IsAmbiguous, "it is not known whether refund %s was made", id)
 	case Refused:
 		r.Reason = reason
 		f := c.fact(RefundRejected, key(RefundRejected, id), OnRefundRejected)
@@ -28,6 +26,7 @@ func ApplyRefund(b Books, id string, op Operation, moved int64, reason string, a
 	default: // nothing to report
 	}
 	r.State = r.state()
+	c.about(id, func() { c.hold(op == InDoubt, IsAmbiguous, "", "it is not known whether refund %s was made", id) })
 	c.attribute()
 	return c.Books, c.Result
 }
@@ -40,13 +39,6 @@ func (c *charging) refund(id string) *Refund {
 		}
 	}
 	return nil
-}
-
-// refundProblem raises a problem about a refund.
-func (c *charging) refundProblem(id string, kind ProblemKind, format string, args ...any) {
-	c.record = id
-	c.problem(&c.Charge.Reported, kind, "", format, args...)
-	c.record = c.Charge.ID
 }
 
 // reclaim takes money that was reported as someone else's, while a refund was in
@@ -74,10 +66,13 @@ func (c *charging) attribute() {
 			r.State = r.state()
 			f := c.fact(RefundDone, key(RefundDone, r.ID), c.callback(OnRefunded))
 			f.Record, f.Charge, f.About = r.ID, charge.ID, r.Moved
+			c.about(r.ID, func() { c.over(IsLower) })
 		default:
 			unclear = true
 			if v, _ := Absence(ByOlder, c.now.Sub(r.AppliedAt), patience); v == Gone {
-				c.refundProblem(r.ID, IsLower, "refund %s of %d was confirmed, but the transaction does not show it", r.ID, r.Moved)
+				c.about(r.ID, func() {
+					c.problem(IsLower, "", "refund %s of %d was confirmed, but the transaction does not show it", r.ID, r.Moved)
+				})
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -113,7 +114,7 @@ func TestARefundInDoubtIsDecidedByAPerson(t *testing.T) {
 	s.expect("refunded c1", "problem ambiguous/r1/") // the money is gone, whoever refunded it
 	assert.Equal(t, int64(1500), s.charge("c1").ByOthers)
 	s.outcome("r1", books.Applied, 1000)
-	s.expect("refunded r1")
+	s.expect("over ambiguous/r1", "refunded r1")
 	assert.Equal(t, books.Done, s.refund("r1").State)
 	assert.Equal(t, int64(500), s.charge("c1").ByOthers)
 	s.read("c1", part(2000))
@@ -252,6 +253,49 @@ func TestEveryOrderOfRefundsAndReadings(t *testing.T) {
 	}
 	t.Logf("%d orders of two refunds and three readings", orders)
 	assert.Equal(t, 60, orders)
+}
+
+// Two refunds are confirmed and shown at once, late or never, while the gateway's clock is
+// stopped: exactly those are problems that were confirmed a day ago and are not shown.
+func TestEverySequenceOfRefundsThatAreShownLate(t *testing.T) {
+	t.Parallel()
+	read := func(refunded int64) func(*shop) {
+		return func(s *shop) {
+			s.at++
+			s.do("c1", func(b books.Books) (books.Books, books.Result) {
+				tx := seen{status: "partially_refunded", paid: 5000, refunded: refunded, changed: 1}.transaction("t-c1")
+				if refunded == 0 {
+					tx.Status = gateway.TransactionPaid
+				}
+				return books.ApplyTransaction(b, reading(tx, s.at))
+			})
+		}
+	}
+	actions := []func(*shop){
+		read(0), read(1000), read(3000),
+		func(s *shop) { s.outcome("a", books.Applied, 1000) },
+		func(s *shop) { s.outcome("b", books.Applied, 2000) },
+		func(s *shop) { s.at += 23 * 60; read(0)(s) },
+	}
+	const length = 5
+	sequences := 1
+	for range length {
+		sequences *= len(actions)
+	}
+	for n := range sequences {
+		s := paidShop(t, books.Refund{ID: "a", Operation: books.Sent, Amount: 1000}, books.Refund{ID: "b", Operation: books.Sent, Amount: 2000})
+		name := ""
+		for range length {
+			name += fmt.Sprint(n % len(actions))
+			actions[n%len(actions)](s)
+			n /= len(actions)
+			for _, r := range s.refunds["c1"] {
+				missing := r.Operation == books.Applied && !r.Shown && minute(s.at).Sub(r.AppliedAt) >= 24*time.Hour
+				require.NoError(t, s.wrongly(books.IsLower, r.ID, missing), name)
+			}
+		}
+	}
+	t.Logf("%d sequences", sequences)
 }
 
 func TestRefundableCountsWhatIsUnderWay(t *testing.T) {

@@ -27,7 +27,8 @@ type subscribing struct {
 // subscription starts a change of a subscription.
 func subscription(o Order, s Subscription, charges []Charge, source Source, at time.Time) *subscribing {
 	c := &subscribing{Order: o, Subscription: s, Charges: slices.Clone(charges)}
-	c.ledger = ledger{order: &c.Order, record: s.ID, source: source, at: at}
+	c.Subscription.Problems = slices.Clone(s.Problems)
+	c.ledger = ledger{order: &c.Order, record: s.ID, raised: &c.Subscription.Problems, source: source, at: at, now: at}
 	return c
 }
 
@@ -37,17 +38,18 @@ func subscription(o Order, s Subscription, charges []Charge, source Source, at t
 // updated_at: the caller reads the transactions in Result.Read and applies them.
 func ApplySubscription(o Order, s Subscription, charges []Charge, r Reading[gateway.Subscription]) (Subscription, []Charge, Result) {
 	sub := r.Resource
-	c := subscription(o, s, charges, r.Source, lastChange(sub.UpdatedAt, r.At))
+	c := subscription(o, s, charges, r.Source, r.At)
+	c.at = lastChange(sub.UpdatedAt, r.At)
 	if s.SubscriptionID != "" && !strings.EqualFold(s.SubscriptionID, sub.ID) {
-		c.problem(&c.Subscription.Reported, IsUnmatched, sub.ID, "subscription %s is %s, not %s", s.ID, s.SubscriptionID, sub.ID)
+		c.problem(IsUnmatched, sub.ID, "subscription %s is %s, not %s", s.ID, s.SubscriptionID, sub.ID)
 		return c.Subscription, c.Charges, c.Result
 	}
 	c.Subscription.SubscriptionID = cmp.Or(s.SubscriptionID, sub.ID)
 	known := slices.Contains(subscriptionStatuses[:], sub.Status)
 	if !known {
-		c.problem(&c.Subscription.Reported, IsUnknownState, string(sub.Status), "subscription %s has the unknown status %q", sub.ID, sub.Status)
+		c.problem(IsUnknownState, string(sub.Status), "subscription %s has the unknown status %q", sub.ID, sub.Status)
 	}
-	follows := known && c.follows(sub, r.At)
+	follows := known && c.follows(sub)
 	items := slices.SortedFunc(slices.Values(sub.Transactions), func(a, b gateway.SubscriptionTransaction) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
 	})
@@ -56,7 +58,8 @@ func ApplySubscription(o Order, s Subscription, charges []Charge, r Reading[gate
 		c.Subscription.PaidUntil = until
 	}
 	if follows {
-		c.follow(sub, items, r.At)
+		c.follow(sub, items)
+		c.overIfLater(IsUnknownState)
 	}
 	switch q := &c.Subscription; {
 	case q.Status != s.Status, q.Reason != s.Reason, q.FailedAttempts != s.FailedAttempts, !q.PaidUntil.Equal(s.PaidUntil), len(c.Charges) != len(charges):
@@ -77,19 +80,22 @@ func ApplySubscriptionOperation(o Order, s Subscription, op Operation, reason st
 	}
 	q := &c.Subscription
 	q.Operation, c.Outcome = op, Changed
+	c.doubt()
 	if q.Status != "" {
 		return c.Subscription, c.Result
 	}
 	q.State = op.state(State(gateway.SubscriptionIncomplete), Rejected)
-	switch op {
-	case InDoubt:
-		c.problem(&q.Reported, IsAmbiguous, "", "it is not known whether subscription %s was made", s.ID)
-	case Refused:
+	if op == Refused {
 		q.Reason = reason
 		c.notice(&q.Reported, Ended, key(Ended, s.ID), "")
-	default: // nothing to report
 	}
 	return c.Subscription, c.Result
+}
+
+// doubt raises a problem while it is not known whether the subscription was made.
+func (c *subscribing) doubt() {
+	s := &c.Subscription
+	c.hold(s.Operation == InDoubt && s.Status == "", IsAmbiguous, "", "it is not known whether subscription %s was made", s.ID)
 }
 
 // notice reports something about the subscription, unless the list says that it was
@@ -102,7 +108,7 @@ func (c *subscribing) notice(reported *[]string, kind Kind, key, charge string) 
 
 // follows reports whether the reading is newer than what gave the subscription its
 // status. A subscription can have each status again, except the last one.
-func (c *subscribing) follows(sub *gateway.Subscription, at time.Time) bool {
+func (c *subscribing) follows(sub *gateway.Subscription) bool {
 	s := &c.Subscription
 	switch o := order(sub.UpdatedAt.Time, s.UpdatedAt); {
 	case s.Status == "", o > 0:
@@ -112,20 +118,21 @@ func (c *subscribing) follows(sub *gateway.Subscription, at time.Time) bool {
 	case sub.Status.Final() != s.Status.Final():
 		return sub.Status.Final()
 	default:
-		return at.After(s.ReadAt)
+		return c.now.After(s.ReadAt)
 	}
 }
 
 // follow takes over the state of the reading.
-func (c *subscribing) follow(sub *gateway.Subscription, items []gateway.SubscriptionTransaction, at time.Time) {
+func (c *subscribing) follow(sub *gateway.Subscription, items []gateway.SubscriptionTransaction) {
 	s := &c.Subscription
 	s.Status, s.State, s.Reason = sub.Status, State(sub.Status), string(sub.CancellationReason)
 	if !sub.UpdatedAt.IsZero() {
 		s.UpdatedAt = sub.UpdatedAt.Time
 	}
-	if at.After(s.ReadAt) {
-		s.ReadAt = at
+	if c.now.After(s.ReadAt) {
+		s.ReadAt = c.now
 	}
+	c.doubt()
 	if sub.Transactions != nil {
 		s.FailedAttempts = failedAttempts(sub, items)
 	}

@@ -1,6 +1,7 @@
 package books_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ type member struct {
 	charges      []books.Charge
 	log          []string
 	read         []string
+	problems
 }
 
 func newMember() *member {
@@ -56,11 +58,18 @@ func (m *member) keep(r books.Result) books.Outcome {
 			m.log = append(m.log, string(f.Kind)+" "+f.Charge)
 		}
 	}
+	for _, over := range r.Over {
+		m.log = append(m.log, fmt.Sprintf("over %s/%s", over.Kind, over.Record))
+	}
 	for _, p := range r.Problems {
 		m.log = append(m.log, "problem "+p.Key)
 	}
 	if silent(r) {
 		m.log = append(m.log, "silent")
+	}
+	if err := cmp.Or(m.problems.keep(r), m.remembered(m.subscription.Problems),
+		m.wrongly(books.IsAmbiguous, m.subscription.ID, m.subscription.Operation == books.InDoubt && m.subscription.Status == "")); err != nil {
+		m.log = append(m.log, "silent: "+err.Error())
 	}
 	m.read = r.Read
 	return r.Outcome
