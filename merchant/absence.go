@@ -89,7 +89,7 @@ func (b *bench) found(r record) {
 	w, a := r.watched()
 	if !w.MissingSince.IsZero() {
 		w.MissingSince = time.Time{}
-		b.reports = append(b.reports, report{account: a, over: &over{isMissing, r.stored().ID}})
+		b.over(a, &books.Over{Kind: isMissing, Record: r.stored().ID})
 	}
 }
 

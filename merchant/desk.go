@@ -64,13 +64,7 @@ type report struct {
 	account *account
 	fact    *books.Fact
 	problem *books.Problem
-	over    *over
-}
-
-// over are problems that no longer hold.
-type over struct {
-	kind   books.ProblemKind
-	record string
+	over    *books.Over
 }
 
 // on locks an order, puts its records on a bench, takes over what the outbox knows of their
@@ -188,17 +182,16 @@ func (b *bench) change(ch *charge, apply func(books.Books) (books.Books, books.R
 	}
 }
 
-// unneeded reports what was paid of the order before by charges that did not pay it in full:
-// now that another one does, the order does not need it.
+// unneeded reports what the order does not need of its charges, apart from the one that has
+// settled it now.
 func (b *bench) unneeded(settling *charge) {
 	for _, ch := range b.charges {
-		if ch == settling || ch.Books.State != Underpaid {
+		if ch == settling {
 			continue
 		}
-		b.reports = append(b.reports, report{account: ch.account, fact: &books.Fact{
-			Key: fmt.Sprintf("%s/%s/%d", books.PaidAgain, ch.Books.TransactionID, ch.Books.Paid), Kind: books.PaidAgain, Order: b.order.ID,
-			Record: ch.Books.ID, At: b.now, Source: books.FromOutcome, Callback: books.OnPaidAgain,
-		}}, report{account: ch.account, over: &over{books.IsUnderpaid, ch.Books.ID}})
+		after, result := books.Unneeded(b.order.Order, []books.Charge{ch.Books}, b.now)
+		ch.Books = after[0]
+		b.report(ch.account, result)
 	}
 }
 
@@ -207,9 +200,17 @@ func (b *bench) report(a *account, result books.Result) {
 	for i := range result.Facts {
 		b.reports = append(b.reports, report{account: a, fact: &result.Facts[i]})
 	}
+	for i := range result.Over {
+		b.over(a, &result.Over[i])
+	}
 	for i := range result.Problems {
 		b.problem(a, &result.Problems[i])
 	}
+}
+
+// over adds that problems no longer hold.
+func (b *bench) over(a *account, o *books.Over) {
+	b.reports = append(b.reports, report{account: a, over: o})
 }
 
 func (b *bench) problem(a *account, p *books.Problem) {
@@ -280,8 +281,12 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 		case r.fact != nil:
 			facts = append(facts, r.account.fact(r.fact))
 		case r.over != nil:
-			closes = append(closes, ledger.CloseProblems(b.order.ID, r.over.record, r.over.kind))
+			closes = append(closes, ledger.CloseProblems(b.order.ID, r.over.Record, r.over.Kind))
 		default:
+			if err := l.Write(ctx, closes); err != nil { // the same problem may hold again
+				return nil, err
+			}
+			closes = nil
 			p := r.problem
 			added, err := l.AddProblem(ctx, &ledger.Problem{
 				Key: r.account.key("", p.Key), Account: r.account.Name, Subject: b.order.ID, Record: p.Record, Kind: p.Kind, Text: p.Text,

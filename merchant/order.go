@@ -92,6 +92,7 @@ func (m *core) closeOrderTx(ctx context.Context, tx sqldb.Tx, order string) erro
 				return err
 			}
 		}
+		b.unneeded(nil)
 		return nil
 	})
 }
