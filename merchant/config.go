@@ -83,6 +83,12 @@ type Account struct {
 	// the charges of subscriptions.
 	Links bool
 
+	// NoSubscriptions says that no system of this account creates subscriptions. A sale by
+	// link is then booked at once. Otherwise it may be a subscription's charge, which has no
+	// reference either: so it waits until the gateway's list of subscriptions, which may lag,
+	// is sure to show it, for Config.SettleAfter.
+	NoSubscriptions bool
+
 	// Balance returns the balance of the account at the gateway, in cents; nil if you can't
 	// read it. [Merchant.Run] notes it four times a day, at moments when nothing waits, and
 	// [Merchant.CheckMonth] compares its change with the entries. The gateway shows the

@@ -117,7 +117,33 @@ func (b *bench) load(ctx context.Context, l ledger.Ledger, p *place) (err error)
 			return err
 		}
 	}
+	b.setBack()
 	return nil
+}
+
+// setBack forgets times that are to come, of a clock that was set back since: nothing would
+// be newer for as long.
+func (b *bench) setBack() {
+	for _, ch := range b.charges {
+		past(b.now, &ch.Books.ReadAt, &ch.Books.LowerSince, &ch.Watch.AnnouncedAt, &ch.Watch.MissingSince)
+		for _, r := range ch.refunds {
+			past(b.now, &r.AppliedAt)
+		}
+	}
+	if p := b.payout; p != nil {
+		past(b.now, &p.ReadAt, &p.LowerSince, &p.Watch.AnnouncedAt, &p.Watch.MissingSince)
+	}
+	if s := b.subscription; s != nil {
+		past(b.now, &s.Books.ReadAt, &s.ReadAfter, &s.Watch.AnnouncedAt, &s.Watch.MissingSince)
+	}
+}
+
+func past(now time.Time, times ...*time.Time) {
+	for _, t := range times {
+		if t.After(now) {
+			*t = now
+		}
+	}
 }
 
 // charge returns a charge of the bench by its ID, or [ErrNotFound].

@@ -95,7 +95,7 @@ func cell(text string) string {
 			b.WriteByte('\'')
 		}
 		b.WriteRune(r)
-		begins = strings.ContainsRune(";,\t\r\n|", r)
+		begins = strings.ContainsRune(";,\t\r\n|", r) || begins && strings.ContainsRune(" \u00a0\"", r)
 	}
 	return b.String()
 }

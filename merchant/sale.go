@@ -83,25 +83,21 @@ const maxSubscriptions = 50
 var errUndecided = errors.New("merchant: it is not known whether the transaction is a subscription's charge")
 
 // subscribed reports whether a transaction is the charge of a subscription, which has no
-// reference either, and may have the products of a link. Only the subscription says so, and
-// that no subscription does is no proof while the gateway may lag.
-//
-// An account without subscriptions here, whose key must not list any, or lists none, has none.
+// reference either, and may have the products of a link. Only the subscription says so: that
+// the key must not list any proves nothing, and that none is listed does when the gateway no
+// longer lags.
 func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transaction) (bool, error) {
-	here, err := m.outside().HasSubscriptions(ctx, a.Name)
-	if err != nil {
-		return false, err
+	if a.NoSubscriptions {
+		return false, nil
 	}
 	service := a.Client.Subscriptions
 	switch page, err := service.List(ctx, gateway.SubscriptionListParams{Limit: 1}); {
-	case errors.Is(err, gateway.ErrForbidden) && !here:
-		return false, nil
 	case errors.Is(err, gateway.ErrForbidden):
 		return false, errUndecided
 	case err != nil:
 		return false, err
-	case len(page.Items) == 0 && !here:
-		return false, nil
+	case len(page.Items) == 0:
+		return false, m.unlisted(t)
 	case t.Buyer.Email == "":
 		return false, errUndecided
 	}
@@ -121,15 +117,20 @@ func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transactio
 			return true, nil
 		}
 	}
-	// It was paid later than it was created, or its subscription may be younger.
-	since := t.CreatedAt.Time
+	return false, m.unlisted(t)
+}
+
+// unlisted returns an error while a subscription that has charged a transaction may not be
+// listed yet.
+func (m *core) unlisted(t *gateway.Transaction) error {
+	since := t.CreatedAt.Time // of the transaction, or of a subscription that is younger
 	if t.PaidAt.After(since) {
 		since = t.PaidAt.Time
 	}
 	if v, wait := books.Absence(books.ByList, m.clock.now().Sub(since), m.cfg.lag()); v == books.NotYet {
-		return false, fmt.Errorf("whether transaction %s was sold by link or belongs to a subscription is known in %s: %w", t.ID, wait.Round(time.Second), webhook.RetryAfter(wait))
+		return fmt.Errorf("whether transaction %s was sold by link or belongs to a subscription is known in %s: %w", t.ID, wait.Round(time.Second), webhook.RetryAfter(wait))
 	}
-	return false, nil
+	return nil
 }
 
 // undecidedSale makes a problem of a transaction that may be a sale.

@@ -23,10 +23,11 @@ type sweeper struct {
 // The limits of the search for sales that no webhook reported.
 const (
 	sweepEvery     = 10 * time.Minute
-	sweepBack      = 7 * day
+	recentSweep    = 7 * day
 	deepSweepEvery = day
-	deepSweepBack  = giveUp // a voucher may be paid weeks after it was made
+	deepSweep      = giveUp // a voucher may be paid weeks after it was made
 	sweepPages     = 50     // of 100 transactions
+	deepSweepPages = 500
 )
 
 func newSweeper(m *core) *sweeper {
@@ -100,55 +101,64 @@ func (s *sweeper) account(ctx context.Context, a *account) {
 	}
 }
 
-// sweep searches the transactions of an account.
-func (m *core) sweep(ctx context.Context, a *account, deep bool) (err error) {
-	back, pages := sweepBack, sweepPages
+// sweep searches the transactions of an account. If the search further back does not book all
+// that it finds, it is made again soon.
+func (m *core) sweep(ctx context.Context, a *account, deep bool) error {
+	back, pages := recentSweep, sweepPages
 	if deep {
-		back, pages = deepSweepBack, 10*sweepPages
-		defer func() {
-			if err != nil {
-				err = errors.Join(err, m.outside().SweepAgain(context.WithoutCancel(ctx), a.Name))
-			}
-		}()
+		back, pages = deepSweep, deepSweepPages
 	}
+	all, err := m.sweepBack(ctx, a, back, pages)
+	if deep && !all {
+		err = errors.Join(err, m.outside().SweepAgain(context.WithoutCancel(ctx), a.Name))
+	}
+	return err
+}
+
+// sweepBack reports whether all sales that it found are booked.
+func (m *core) sweepBack(ctx context.Context, a *account, back time.Duration, pages int) (all bool, err error) {
 	recent := gateway.TransactionListParams{Limit: 100, From: time.Now().Add(-back), Statuses: []gateway.TransactionStatus{
 		gateway.TransactionPaid, gateway.TransactionCaptured, gateway.TransactionPartiallyRefunded, gateway.TransactionRefunded, gateway.TransactionChargedback,
 	}}
+	all = true
 	for page, err := range a.Client.Transactions.Pages(ctx, recent) {
 		if err != nil {
-			return err
+			return false, err
 		}
 		if pages--; pages < 0 {
-			m.fail(ctx, "the sales by link were not searched further back", fmt.Errorf("there are too many transactions of %s", back), slog.String("account", a.Name))
-			return nil
+			return true, fmt.Errorf("there are too many transactions of the last %d days: the older ones were not searched", back/day)
 		}
 		for i := range page.Items {
-			if err := m.swept(ctx, a, &page.Items[i]); err != nil {
-				return err
+			booked, err := m.swept(ctx, a, &page.Items[i])
+			if err != nil {
+				return false, err
 			}
+			all = all && booked
 		}
 	}
-	return nil
+	return all, nil
 }
 
-// swept books a listed transaction if it is a sale that is not in the books.
-func (m *core) swept(ctx context.Context, a *account, t *gateway.Transaction) error {
+// swept books a listed transaction if it is a sale that is not in the books, and reports
+// whether it is booked or is none.
+func (m *core) swept(ctx context.Context, a *account, t *gateway.Transaction) (booked bool, err error) {
 	if t.ExternalRef != "" {
-		return nil
+		return true, nil
 	}
 	if links, err := m.soldBy(ctx, a, t.Currency, t.Products); err != nil || len(links) == 0 {
-		return err
+		return err == nil, err
 	}
 	if row, err := m.match(ctx, a, t.ID, ""); err != nil || row != nil {
-		return err
+		return err == nil, err
 	}
 	r, err := a.readTransaction(ctx, t.ID, books.FromComparison)
 	if err == nil {
 		err = m.sale(ctx, a, r)
 	}
-	if err != nil && ctx.Err() == nil { // the others don't wait for it
-		m.fail(ctx, "a transaction that may be a sale by link could not be booked, and will be later", err, slog.String("transaction", t.ID))
-		err = nil
+	if err == nil || ctx.Err() != nil {
+		return err == nil, err
 	}
-	return err
+	// The others don't wait for it.
+	m.fail(ctx, "a transaction that may be a sale by link could not be booked, and will be later", err, slog.String("transaction", t.ID))
+	return false, nil
 }

@@ -32,6 +32,14 @@ func (w *world) linked() *world {
 	return w
 }
 
+// onlyLinked is linked without subscriptions: no sale waits until the gateway no longer lags.
+func (w *world) onlyLinked() *world {
+	for i := range w.cfg.Accounts {
+		w.cfg.Accounts[i].NoSubscriptions = true
+	}
+	return w.linked()
+}
+
 // mug describes a link.
 func mug(id string, price int64) merchant.LinkParams {
 	p := merchant.LinkParams{ID: id}
@@ -76,7 +84,7 @@ func (w *world) booked() (n int) {
 func TestASaleByLink(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.linked().open().start()
+		w.onlyLinked().open().start()
 		link := w.link(mug("mug-2", 1500))
 		assert.NotEmpty(w, link.URL)
 		assert.Equal(w, "shop", link.Account)
@@ -111,7 +119,7 @@ func TestASaleByLink(t *testing.T) {
 func TestASaleByLinkIsRefundedByItsCallback(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.linked()
+		w.onlyLinked()
 		w.on.Paid = merchant.RefundAgain
 		w.open().start()
 		id := w.buy(w.link(mug("mug-2", 1500)))
@@ -125,7 +133,7 @@ func TestASaleByLinkIsRefundedByItsCallback(t *testing.T) {
 func TestWhatOtherSystemsSellIsIgnored(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.linked().open().start()
+		w.onlyLinked().open().start()
 		w.link(mug("mug-2", 1500))
 		other, err := w.gw.Client().CheckoutLinks.Create(w.Context(), gateway.CheckoutLinkParams{
 			Products: []gateway.CheckoutProduct{{ExternalID: "CUP", Name: "Cup", Price: 1500, Quantity: 2}},
@@ -156,7 +164,7 @@ func TestSalesAreIgnoredWithoutTheSetting(t *testing.T) {
 func TestTheLinkOfASaleIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.linked().open().start()
+		w.onlyLinked().open().start()
 		link := w.link(mug("summer", 1500))
 		w.link(mug("winter", 1500))
 		w.reaches(w.buy(link), "sold  ana@example.com 3000")
@@ -168,7 +176,7 @@ func TestTheLinkOfASaleIsNotGuessed(t *testing.T) {
 func TestALaterLinkChangesThePriceOfAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.linked().open().start()
+		w.onlyLinked().open().start()
 		early := w.link(mug("mug-2", 1500))
 		before := w.buy(early)
 		more := mug("mugs-3", 1200)
@@ -184,7 +192,7 @@ func TestALaterLinkChangesThePriceOfAnEarlierOne(t *testing.T) {
 func TestASaleByALinkWithAnAmount(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.linked().open().start()
+		w.onlyLinked().open().start()
 		titled, plain := merchant.LinkParams{ID: "gift"}, merchant.LinkParams{ID: "donation"}
 		titled.Amount, titled.Title, plain.Amount = 5000, "Gift", 700
 		first, second := w.link(titled), w.link(plain)
@@ -273,7 +281,7 @@ func (a anonymous) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestASaleIsFoundWithoutAWebhook(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.linked()
+		w.onlyLinked()
 		w.cfg.CompareEvery = 100 * time.Millisecond
 		w.open()
 		w.gw.Webhooks.Hold()
@@ -291,7 +299,7 @@ func TestASaleIsFoundWithoutAWebhook(t *testing.T) {
 func TestALinkWhoseResponseIsLost(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.linked().open().start()
+		w.onlyLinked().open().start()
 		require.NoError(w, w.gw.Faults.Add(mockserver.LoseResponse().On("checkout_links.create").Times(1)))
 		_, err := w.m.Link(w.Context(), mug("mug-2", 1500))
 		require.ErrorIs(w, err, gateway.ErrOutcomeUnknown)
@@ -347,7 +355,7 @@ func TestLinksOfTwoAccounts(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		w.cfg.Accounts = append(w.cfg.Accounts, w.account("other", "sk_test_other", w.gw.Secret()))
-		w.linked().open().start()
+		w.onlyLinked().open().start()
 		_, err := w.m.Link(w.Context(), mug("a", 1500))
 		require.ErrorIs(w, err, merchant.ErrAccount)
 		first, second := mug("a", 1500), mug("b", 1500)

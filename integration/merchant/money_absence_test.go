@@ -227,7 +227,7 @@ func TestASaleByLinkThatIsPaidNineDaysLaterIsNotLost(t *testing.T) {
 	t.Parallel()
 	const days = 9 * 24 * time.Hour
 	each(t, func(w *world) {
-		w.patient().linked().open()
+		w.patient().onlyLinked().open()
 		w.gw.Webhooks.Hold()
 		link := w.link(mug("mug-2", 1500))
 		client, slug := w.gw.Client(), (&gateway.CheckoutLink{URL: link.URL}).Slug()

@@ -268,11 +268,13 @@ func TestOrderOfReadingsOfATransfer(t *testing.T) {
 		{"processing", "paid", 5, 5, 1, true}, // an end, whenever it was read
 		{"processing", "error", 0, 0, 1, true},
 		{"paid", "processing", 5, 5, 9, false},
-		{"paid", "error", 5, 5, 9, false},
-		{"paid", "error", 0, 0, 9, false},
-		{"error", "paid", 0, 0, 9, false},
-		{"paid", "rejected", 0, 0, 9, false},
-		{"paid", "cancelled", 0, 0, 9, false},
+		{"paid", "error", 5, 5, 9, true},
+		{"paid", "error", 0, 0, 9, true},
+		{"error", "paid", 0, 0, 9, true},
+		{"paid", "rejected", 0, 0, 9, true},
+		{"paid", "cancelled", 0, 0, 9, true},
+		{"paid", "error", 5, 5, 5, false}, // neither is known to be later
+		{"paid", "error", 0, 0, 1, false},
 		{"processing", "paid", 5, 3, 9, false},
 		{"processing", "pending", 5, 6, 1, true},
 	} {

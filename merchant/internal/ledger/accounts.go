@@ -117,11 +117,6 @@ func (l Ledger) Balances(ctx context.Context, account string, currency gateway.C
 		})
 }
 
-// HasSubscriptions reports whether an account has subscriptions.
-func (l Ledger) HasSubscriptions(ctx context.Context, account string) (bool, error) {
-	return l.s.Row(ctx, `SELECT id FROM {s}gateway_subscriptions WHERE account = ? LIMIT 1`, []any{account}, new(string))
-}
-
 // OwnTransaction is a transaction of an account.
 type OwnTransaction struct {
 	ID  string

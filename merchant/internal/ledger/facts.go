@@ -196,7 +196,8 @@ func (l Ledger) Waiting(ctx context.Context, accounts []string, failures int) (w
 	_, err = l.s.Row(ctx, `SELECT COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN attempts >= ? THEN 1 END),
 		COALESCE({now} - MIN(created_at), 0) FROM {s}gateway_facts WHERE delivered_at IS NULL AND account IN `+in,
 		append([]any{failures}, args...), &w.All, &w.Failing, &w.Often, &oldest)
-	w.Oldest = inTime(oldest)
+	// If the clock was set back since, it is known by how much only.
+	w.Oldest = max(inTime(oldest), inTime(-oldest))
 	return w, err
 }
 
