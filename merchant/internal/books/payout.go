@@ -146,10 +146,8 @@ func (c *paying) follows(t *gateway.Transfer, row *transferRow) bool {
 	switch o := order(t.UpdatedAt.Time, p.UpdatedAt); {
 	case known == nil, o > 0:
 		return true
-	case o < 0, known.state != Pending: // of two different ends neither is later
+	case o < 0, known.state != Pending, row.vague: // of two different ends neither is later
 		return false
-	case row.vague:
-		return known.vague && c.now.After(p.ReadAt)
 	default:
 		return row.state != Pending || c.now.After(p.ReadAt)
 	}
