@@ -1,7 +1,6 @@
 package books_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -56,7 +55,7 @@ func TestWhatAnAbsenceMeans(t *testing.T) {
 				want = silent
 			}
 			verdict, wait := books.Absence(witness, row.age, row.lag)
-			assert.Equal(t, want, cell{verdict, wait}, fmt.Sprintf("witness %d, age %d, lag %d", witness, row.age, row.lag))
+			assert.Equal(t, want, cell{verdict, wait}, "witness %d, age %d, lag %d", witness, row.age, row.lag)
 		}
 	}
 	t.Logf("%d cells", cells)

@@ -59,6 +59,22 @@ func TestWhatAListShowsIsComparedWithTheEntries(t *testing.T) {
 		assert.Empty(t, wrong, name)
 		assert.Equal(t, c.want, got, name)
 	}
+	for name, c := range map[string]struct {
+		booked, want books.Side
+		status       gateway.TransactionStatus
+		refunded     int64
+	}{
+		"nothing is booked":         {books.Side{}, books.Side{Paid: 500}, gateway.TransactionPaid, 0},
+		"a cent is booked":          {books.Side{Paid: 1}, books.Side{Paid: 1}, gateway.TransactionPaid, 0},
+		"refunded in part":          {books.Side{Paid: 400}, books.Side{Paid: 400, Refunded: 300}, gateway.TransactionPartiallyRefunded, 300},
+		"refunded more":             {books.Side{Paid: 400}, books.Side{Paid: 450, Refunded: 450}, gateway.TransactionPartiallyRefunded, 450},
+		"refunded what is booked":   {books.Side{Paid: 400}, books.Side{Paid: 400, Refunded: 400}, gateway.TransactionRefunded, 0},
+		"refunded more than booked": {books.Side{Paid: 400}, books.Side{Paid: 450, Refunded: 450}, gateway.TransactionRefunded, 450},
+	} { // without a paid amount
+		got, wrong := books.Shown(&gateway.Transaction{Status: c.status, Amount: 475, BasePrice: 500, RefundedAmount: c.refunded}, c.booked)
+		assert.Empty(t, wrong, name)
+		assert.Equal(t, c.want, got, name)
+	}
 	for name, c := range map[string]gateway.Transaction{
 		"unknown status brand_new": {Status: "brand_new", PaidAmount: 500},
 		"-1 is no amount":          {Status: gateway.TransactionPaid, PaidAmount: -1},

@@ -76,15 +76,14 @@ func ApplyOperation(b Books, op Operation, reason string, at time.Time) (Books, 
 }
 
 // Accept counts what was paid as enough, as a person has decided. It does nothing
-// unless the charge is underpaid.
+// unless the charge is underpaid. If the order was settled meanwhile, [Unneeded] has
+// reported the payment.
 func Accept(b Books, at time.Time) (Books, Result) {
 	c := change(b, FromPerson, at)
 	if c.Charge.State != Underpaid {
 		return c.Books, c.Result
 	}
 	c.Charge.Accepted, c.Outcome = true, Changed
-	// If the order was settled meanwhile, this payment is one that it does not need.
-	c.more = !c.Order.needed() && c.Order.SettledBy != c.Charge.ID
 	c.report()
 	return c.Books, c.Result
 }
@@ -210,17 +209,17 @@ func (c *charging) follows(less bool) bool {
 	charge, s := &c.Charge, &c.shown
 	known := stageOf(charge.Status)
 	if s.stage.pays() != known.pays() {
-		return s.stage.pays() || charge.Status == "" // what was paid stays paid
+		return s.stage.pays() // what was paid stays paid
 	}
 	switch o := order(c.tx.UpdatedAt.Time, charge.UpdatedAt); {
-	case charge.Status == "", o > 0:
+	case known == 0, o > 0:
 		return true
 	case o < 0, less:
 		return false
 	case s.paid > charge.Paid, s.refunded > charge.Refunded:
 		return true
-	case !known.pays() && s.stage != known:
-		return s.stage > known // nothing comes after an end but a payment
+	case (s.stage == ended) != (known == ended):
+		return s.stage == ended // nothing comes after an end but a payment
 	default:
 		return c.now.After(charge.ReadAt)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/spec"
@@ -60,7 +61,7 @@ func (s *shop) check() {
 	s.t.Helper()
 	var raised []books.Raised
 	for _, c := range s.charges {
-		assert.NoError(s.t, s.ofCharge(&s.order, c))
+		require.NoError(s.t, s.ofCharge(&s.order, c))
 		raised = append(raised, c.Problems...)
 		if s.order.SettledBy == "" || s.order.SettledBy == c.ID || c.Origin != books.FromOrder || c.Left() <= 0 {
 			continue
@@ -99,7 +100,7 @@ func (s *shop) store(result books.Result) {
 	for _, over := range result.Over {
 		s.log = append(s.log, fmt.Sprintf("over %s/%s", over.Kind, over.Record))
 	}
-	assert.NoError(s.t, s.keep(result))
+	require.NoError(s.t, s.keep(result))
 	for _, fact := range result.Facts {
 		if fact.Callback != books.None {
 			s.log = append(s.log, string(fact.Callback)+" "+fact.Record)
@@ -388,6 +389,23 @@ func TestAPersonSettlesAnOrderOnce(t *testing.T) {
 	assert.Equal(t, books.Underpaid, s.charge("c1").State)
 	s.do("c1", accepted)
 	s.expect("paid c1") // it settled the order before
+
+	s = newShop(t)
+	s.read("c1", seen{status: "partially_paid", paid: 4900})
+	s.order.Closed = true
+	s.unneeded()
+	s.log = nil
+	assert.Equal(t, books.Changed, s.do("c1", accepted), "it is kept")
+	assert.Equal(t, books.Paid, s.charge("c1").State)
+	assert.Empty(t, s.order.SettledBy)
+	s.expect()
+}
+
+func TestAReadingWhoseTimeIsNotKnown(t *testing.T) {
+	t.Parallel()
+	b, _ := books.ApplyTransaction(books.Books{Charge: books.Charge{ID: "c1"}},
+		books.Reading[gateway.Transaction]{Resource: seen{status: "pending"}.transaction("t")})
+	assert.Equal(t, books.Pending, b.Charge.State)
 }
 
 func TestWhatAReadingChangesIsSaid(t *testing.T) {

@@ -146,12 +146,10 @@ func (c *paying) follows(t *gateway.Transfer, row *transferRow) bool {
 	switch o := order(t.UpdatedAt.Time, p.UpdatedAt); {
 	case known == nil, o > 0:
 		return true
-	case o < 0:
+	case o < 0, row.vague:
 		return false
 	case known.state != Pending: // only another end can be later, such as that a payment was returned
 		return row.state != Pending && c.now.After(p.ReadAt)
-	case row.vague:
-		return known.vague && c.now.After(p.ReadAt)
 	default:
 		return row.state != Pending || c.now.After(p.ReadAt)
 	}

@@ -125,6 +125,20 @@ func TestHowAPayoutEnds(t *testing.T) {
 	}
 }
 
+func TestFactsOfAPayoutSayWhenTheyHappened(t *testing.T) {
+	t.Parallel()
+	p := newPayout()
+	p.read(transfer("paid", 3), 20)
+	p.read(transfer("error", 4), 21)
+	later := transfer("paid", 5)
+	later.UpdatedAt = gateway.Timestamp{}
+	q := newPayout()
+	q.read(later, 20)
+	for i, at := range []int{3, 3, 4, 4, 20, 20} {
+		assert.Equal(t, minute(at), slices.Concat(p.facts, q.facts)[i].At)
+	}
+}
+
 func TestWhatBecomesOfTheRequestForAPayout(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

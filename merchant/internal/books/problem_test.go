@@ -111,6 +111,7 @@ func TestAnotherInterestIsNoPayment(t *testing.T) {
 		}
 		return said
 	}
+	b.Charge.Problems = []books.Raised{{Kind: books.IsUnderpaid, Record: "c1", Times: 1, Over: true}, {Kind: books.IsOverpaid, Record: "r1", Times: 1}}
 	assert.Empty(t, read(7500, 7500), "interest")
 	assert.Empty(t, read(4750, 7500), "what is settled")
 	assert.Equal(t, []string{"overpaid/c1/3500"}, read(4750, 8500))
@@ -163,6 +164,21 @@ func TestADisputeIsWonAfterAnotherChargeHasPaidTheOrder(t *testing.T) {
 	s.read("c1", seen{status: "med", paid: 5000})
 	s.read("c1", seen{status: "refunded", paid: 5000})
 	s.expect("paid c2", "disputed c1", "refunded c1", "disputed c1") // it is gone
+}
+
+func TestEveryCentThatAnOrderDoesNotNeedCounts(t *testing.T) {
+	t.Parallel()
+	cent := partly("partially_refunded", 1999)
+	s := newShop(t)
+	s.read("c1", cent)
+	s.read("c2", seen{status: "paid", paid: 5000})
+	s.expect("refunded c1", "problem underpaid/c1/2000", "paid c2", "over underpaid/c1", "paid_again c1")
+
+	s = newShop(t)
+	s.read("c2", seen{status: "paid", paid: 5000})
+	s.read("c1", partly("med", 1999))
+	s.read("c1", cent)
+	s.expect("paid c2", "refunded c1", "disputed c1", "disputed c1", "paid_again c1")
 }
 
 func TestWhatAnOrderDoesNotNeed(t *testing.T) {
@@ -237,7 +253,6 @@ func TestAReadingThatIsUnderstoodAgain(t *testing.T) {
 	} {
 		kind := problem[:13]
 		s := newShop(t)
-		odd := odd
 		read := func(minute int) {
 			s.do("c1", func(b books.Books) (books.Books, books.Result) {
 				tx := odd.transaction("t-c1")

@@ -284,14 +284,13 @@ func TestEverySequenceOfRefundsThatAreShownLate(t *testing.T) {
 	}
 	for n := range sequences {
 		s := paidShop(t, books.Refund{ID: "a", Operation: books.Sent, Amount: 1000}, books.Refund{ID: "b", Operation: books.Sent, Amount: 2000})
-		name := ""
+		var name []int
 		for range length {
-			name += fmt.Sprint(n % len(actions))
 			actions[n%len(actions)](s)
-			n /= len(actions)
+			name, n = append(name, n%len(actions)), n/len(actions)
 			for _, r := range s.refunds["c1"] {
 				missing := r.Operation == books.Applied && !r.Shown && minute(s.at).Sub(r.AppliedAt) >= 24*time.Hour
-				require.NoError(t, s.wrongly(books.IsLower, r.ID, missing), name)
+				require.NoError(t, s.wrongly(books.IsLower, r.ID, missing), "%d", name)
 			}
 		}
 	}
@@ -321,6 +320,8 @@ func TestRefundableCountsWhatIsUnderWay(t *testing.T) {
 	}
 	b := books.Books{Charge: books.Charge{Paid: 6000}, Refunds: []books.Refund{{UpTo: 1}}}
 	assert.Equal(t, int64(5999), b.Refundable())
+	b = books.Books{Charge: books.Charge{Paid: 6000, Refunded: 1000, Disputed: 2000}, Refunds: []books.Refund{{Full: true}}}
+	assert.Equal(t, int64(4000), b.Planned())
 }
 
 // Whatever becomes of requests, no sum changes before a reading.

@@ -109,12 +109,18 @@ func machine(t *testing.T, title string) (edges []edge) {
 
 func TestAReadingBehindTheEventOfATransfer(t *testing.T) {
 	t.Parallel()
-	assert.True(t, books.TransferBehind(gateway.TransferPending, gateway.TransferPaid))
-	assert.True(t, books.TransferBehind(gateway.TransferProcessing, gateway.TransferError))
-	assert.False(t, books.TransferBehind(gateway.TransferPaid, gateway.TransferPending))
-	assert.False(t, books.TransferBehind(gateway.TransferPaid, gateway.TransferError), "of two ends neither is later")
-	assert.False(t, books.TransferBehind(gateway.TransferPending, "new"))
-	assert.False(t, books.TransferBehind("new", gateway.TransferPaid))
+	life := map[gateway.TransferStatus]int{
+		gateway.TransferUnknown: 1, gateway.TransferScheduled: 2, gateway.TransferPending: 2, gateway.TransferInAnalysis: 3, gateway.TransferProcessing: 4,
+		// Of different ends none is later.
+		gateway.TransferPaid: 5, gateway.TransferError: 5, gateway.TransferRejected: 5, gateway.TransferCancelled: 5,
+	}
+	for read, is := range life {
+		for announced, was := range life {
+			assert.Equal(t, is < was, books.TransferBehind(read, announced), "%s, %s", read, announced)
+		}
+		assert.False(t, books.TransferBehind(read, "new"))
+		assert.False(t, books.TransferBehind("new", read))
+	}
 }
 
 func TestAReadingBehindTheEventOfATransaction(t *testing.T) {
@@ -122,6 +128,7 @@ func TestAReadingBehindTheEventOfATransaction(t *testing.T) {
 	assert.True(t, books.Behind(gateway.TransactionPending, gateway.TransactionPaid))
 	assert.True(t, books.Behind(gateway.TransactionExpired, gateway.TransactionPaid), "an expired voucher that was paid")
 	assert.True(t, books.Behind(gateway.TransactionPaid, gateway.TransactionRefunded))
+	assert.True(t, books.Behind(gateway.TransactionPreChargedback, gateway.TransactionChargedback))
 	assert.False(t, books.Behind(gateway.TransactionPaid, gateway.TransactionPending))
 	assert.False(t, books.Behind(gateway.TransactionPaid, gateway.TransactionPaid))
 	assert.False(t, books.Behind(gateway.TransactionPending, "new"))

@@ -392,6 +392,7 @@ func TestFactsOfASubscription(t *testing.T) {
 	require.Len(t, r.Facts, 1)
 	assert.Equal(t, fmt.Sprintf("past_due/m1/%d", late.CurrentPeriodEnd.Unix()), r.Facts[0].Key)
 	assert.Equal(t, books.FromWebhook, r.Facts[0].Source)
+	assert.Equal(t, late.UpdatedAt.Time, r.Facts[0].At)
 
 	_, r = books.ApplySubscriptionOperation(books.Order{}, books.Subscription{ID: "m1", Operation: books.Sent}, books.Refused, "", start)
 	require.Len(t, r.Facts, 1)
