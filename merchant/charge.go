@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -48,6 +49,16 @@ const maxOrder = 120
 
 func reference(a *account, order string, attempt int) string {
 	return a.Prefix + order + "-" + strconv.Itoa(attempt)
+}
+
+// orderOf returns the order of a reference.
+func orderOf(a *account, ref string) (order string, ok bool) {
+	ref, ok = strings.CutPrefix(ref, a.Prefix)
+	i := strings.LastIndexByte(ref, '-')
+	if !ok || i <= 0 {
+		return "", false
+	}
+	return ref[:i], true
 }
 
 // ChargeTx stores a charge of an order in your transaction. [Merchant.Run] sends it after
@@ -173,14 +184,17 @@ func (b *bench) withdraw(ctx context.Context, ch *charge) error {
 func (b *bench) addCharge(ctx context.Context, a *account, p ChargeParams, asked chargeRecord) (*charge, error) {
 	attempt := b.attempts() + 1
 	p.ExternalRef = reference(a, p.Order, attempt)
-	if err := b.requests.insert(ctx, a, operations.CreateTransaction(p.TransactionParams), "the reference "+p.ExternalRef+" was used for another charge"); err != nil {
+	request, err := b.requests.insert(ctx, a, operations.CreateTransaction(p.TransactionParams), "the reference "+p.ExternalRef+" was used for another charge")
+	if err != nil {
 		return nil, err
 	}
 	asked.Books = books.Charge{
 		ID: p.ExternalRef, Origin: books.FromOrder, Operation: books.Waiting, State: New, Currency: asked.Currency, Requested: asked.Amount, Asked: asked.Amount,
 	}
 	b.order.Currency = cmp.Or(b.order.Currency, asked.Currency)
-	return b.newCharge(a, asked, p.ExternalRef), nil
+	ch := b.newCharge(a, asked, p.ExternalRef)
+	ch.request = request
+	return ch, nil
 }
 
 // newCharge puts a new charge on the bench.
@@ -206,12 +220,25 @@ func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 	if c.State != New {
 		return c, nil
 	}
-	sent, err := m.Send(ctx, c.ID)
+	is := &outcomeOf{ref: c.ID}
+	err := m.send(context.WithValue(ctx, waiting{}, is), c.account, kindCharge, c.ID, c.request)
+	if err == nil && is.charge == nil { // the outcome is not known, or another process has stored it
+		is.charge, err = m.sentCharge(ctx, c.ID)
+	}
 	if err != nil {
 		m.fail(ctx, "a charge was stored and could not be sent at once", err)
 		return c, nil
 	}
-	return sent, nil
+	return is.charge, nil
+}
+
+// waiting is the key of an outcomeOf in the context of a call that waits for it.
+type waiting struct{}
+
+// outcomeOf is the outcome of the request for a charge, as its handler has stored it.
+type outcomeOf struct {
+	ref    string
+	charge *Charge
 }
 
 // Send sends a stored charge now, in this goroutine, and returns it as it is then. Not to
@@ -226,8 +253,21 @@ func (m *core) Send(ctx context.Context, chargeID string) (*Charge, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.send(ctx, ch.account, kindCharge, ch.Ref); err != nil {
+	if err := m.send(ctx, ch.account, kindCharge, ch.Ref, 0); err != nil {
 		return nil, err
+	}
+	return m.sentCharge(ctx, chargeID)
+}
+
+// sentCharge returns a charge whose request was sent. The handler of the outcome has stored
+// it, unless it is not known.
+func (m *core) sentCharge(ctx context.Context, id string) (*Charge, error) {
+	ch, err := m.loadCharge(ctx, m.outside(), id)
+	if err != nil {
+		return nil, err
+	}
+	if ch.Books.Operation == "" || ch.Books.Operation.Ended() {
+		return ch.shown(), nil
 	}
 	return m.chargeNow(ctx, ch)
 }
@@ -245,43 +285,50 @@ func (m *core) chargeNow(ctx context.Context, ch *charge) (c *Charge, err error)
 	return c, err
 }
 
-// send sends an operation now, unless it was before.
-func (m *core) send(ctx context.Context, a *account, kind, key string) error {
+// send sends a request now, unless it was before. Its number in the outbox may be 0 if it is
+// not known.
+func (m *core) send(ctx context.Context, a *account, kind, key string, request int64) error {
 	if key == "" { // the gateway made the charge
 		return nil
 	}
 	if err := a.present(); err != nil {
 		return err
 	}
-	list, err := a.outbox.List(ctx, operations.Query{Kind: kind, Key: key})
-	if err != nil || len(list) == 0 {
-		return err
+	if request == 0 {
+		list, err := a.outbox.List(ctx, operations.Query{Kind: kind, Key: key})
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		request = list[0].ID
 	}
-	_, err = a.outbox.Send(ctx, list[0].ID)
+	_, err := a.outbox.Send(ctx, request)
 	return err
 }
 
 // storeCharge stores the outcome of the request for a charge.
 func (m *core) storeCharge(ctx context.Context, tx sqldb.Tx, a *account, r operations.TransactionResult) error {
-	row, err := m.ledger(tx).Row(ctx, ledger.Charges, r.Operation.ExternalRef)
-	if err != nil {
-		return err
+	ref := r.Operation.ExternalRef
+	order, ok := orderOf(a, ref)
+	if !ok {
+		return fmt.Errorf("%w: charge %s", ErrNotFound, ref)
 	}
-	if row.Account != a.Name {
-		return fmt.Errorf("%w: charge %s belongs to %s", ErrAccount, row.ID, row.Account)
-	}
-	p := at(row)
-	p.ends = row.Ref
+	p := place{subject: ledger.OrderSubject(order), lock: ledger.Known, charges: true, ends: ref}
 	return m.on(ctx, tx, p, func(b *bench) error {
-		ch, err := b.charge(row.ID)
-		if err != nil {
+		ch, err := b.charge(ref)
+		switch {
+		case err != nil:
 			return err
+		case ch.account != a:
+			return fmt.Errorf("%w: charge %s belongs to %s", ErrAccount, ref, ch.Account)
 		}
 		op, reason := outcome(r.Err, r.Operation)
 		b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyOperation(is, op, reason, b.now) })
 		if r.Value != nil {
 			// When the transaction was read is not known; it was not before the operation was stored.
 			b.book(ch, books.Reading[gateway.Transaction]{Resource: r.Value, Source: books.FromResponse, At: r.Entry.CreatedAt})
+		}
+		if waits, ok := ctx.Value(waiting{}).(*outcomeOf); ok && waits.ref == ref {
+			waits.charge = ch.shown()
 		}
 		return nil
 	})

@@ -41,6 +41,7 @@ type charge struct {
 	chargeRecord
 
 	refunds []*refund            // the oldest first
+	request int64                // the number of a new request in the outbox
 	seen    *gateway.Transaction // what was read last
 }
 
@@ -155,18 +156,20 @@ func refundOf(row *ledger.Refund) (*refund, error) {
 	return r, decode(row.Record, &r.Refund)
 }
 
-// loadRefund returns a refund and its charge without its other refunds, nil if there is none.
-func (m *core) loadRefund(ctx context.Context, l ledger.Ledger, id string) (*refund, *charge, error) {
+// showRefund returns a refund as the merchant gets it, or [ErrNotFound].
+func showRefund(ctx context.Context, l ledger.Ledger, id string) (*Refund, error) {
 	rows, err := l.Refunds(ctx, ledger.RefundWhere{ID: id})
-	if err != nil || len(rows) == 0 {
-		return nil, nil, err
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("%w: refund %s", ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, err
 	}
 	r, err := refundOf(&rows[0])
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	ch, err := m.loadCharge(ctx, l, rows[0].Charge)
-	return r, ch, err
+	return r.shown(), nil
 }
 
 // read reads the charge's transaction, and returns what books it. Without a transaction
@@ -326,11 +329,16 @@ func (ch *charge) shown() *Charge {
 		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
 		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
 		Origin: b.Origin, Link: ch.Link, Buyer: ch.Buyer,
-		account: ch.account, EndToEndID: ch.EndToEndID, CreatedAt: ch.Created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
+		account: ch.account, request: ch.request, EndToEndID: ch.EndToEndID, CreatedAt: ch.Created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
 	}
 }
 
 // refund returns a refund of the charge as the merchant gets it.
 func (ch *charge) refund(r *books.Refund) *Refund {
 	return &Refund{ID: r.ID, Account: ch.Account, Charge: ch.ID, State: r.State, Amount: r.Moved, Reason: r.Reason}
+}
+
+// shown returns a stored refund as the merchant gets it.
+func (r *refund) shown() *Refund {
+	return &Refund{ID: r.ID, Account: r.stored.Account, Charge: r.stored.Charge, State: r.State, Amount: r.Moved, Reason: r.Reason}
 }

@@ -150,15 +150,11 @@ func (m *core) callRefund(ctx context.Context, tx sqldb.Tx, f *ledger.Fact, call
 	}
 	l := m.ledger(tx)
 	r := &Refund{Account: f.Account, Charge: f.Record, State: Done, Amount: f.About}
+	var err error
 	if f.Kind != books.Returned {
-		stored, ch, err := m.loadRefund(ctx, l, f.Record)
-		if err == nil && stored == nil {
-			err = fmt.Errorf("%w: refund %s", ErrNotFound, f.Record)
-		}
-		if err != nil {
+		if r, err = showRefund(ctx, l, f.Record); err != nil {
 			return err
 		}
-		r = ch.refund(&stored.Refund)
 	}
 	order, err := m.showOrder(ctx, l, f.Subject, false)
 	if err != nil {

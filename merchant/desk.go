@@ -435,17 +435,20 @@ func (q requests) progress(ctx context.Context, a *account, kind, key string, kn
 	return op, nil
 }
 
-// insert stores a request. what names its record in the error [ErrReused], if the key belongs
-// to another request.
-func (q requests) insert(ctx context.Context, a *account, op operations.Operation, what string) error {
+// insert stores a request, and returns its number in the outbox. what names its record in the
+// error [ErrReused], if the key belongs to another request.
+func (q requests) insert(ctx context.Context, a *account, op operations.Operation, what string) (request int64, err error) {
 	if err := a.present(); err != nil {
-		return err
+		return 0, err
 	}
-	_, err := a.outbox.InsertTx(ctx, q.tx, op)
+	e, err := a.outbox.InsertTx(ctx, q.tx, op)
 	if errors.Is(err, operations.ErrKeyReused) {
-		return fmt.Errorf("%w: %s", ErrReused, what)
+		return 0, fmt.Errorf("%w: %s", ErrReused, what)
 	}
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return e.ID, nil
 }
 
 // withdraw cancels a request, unless it was sent or a worker is about to send it: then the

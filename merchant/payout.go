@@ -130,7 +130,8 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 			}},
 		}
 		shown = b.payout.shown()
-		return b.requests.insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID)
+		shown.request, err = b.requests.insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *P
 	case err != nil:
 		return nil, err
 	}
-	if err := (requests{m, tx}).insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID); err != nil {
+	if _, err := (requests{m, tx}).insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID); err != nil {
 		return nil, err
 	}
 	return stored.shown(), nil
@@ -213,12 +214,15 @@ func (m *core) PayoutByID(ctx context.Context, id string) (*Payout, error) {
 }
 
 func (m *core) sendPayout(ctx context.Context, p *Payout) (sent *Payout, err error) {
-	if err := m.send(ctx, m.anyAccount(p.Account), kindPayout, p.Ref); err != nil {
+	if err := m.send(ctx, m.anyAccount(p.Account), kindPayout, p.Ref, p.request); err != nil {
 		return nil, err
 	}
 	stored, err := m.loadPayout(ctx, m.outside(), p.ID)
 	if err != nil {
 		return nil, err
+	}
+	if stored.Operation.Ended() { // the handler of the outcome has stored it
+		return stored.shown(), nil
 	}
 	err = m.once(ctx, at(&stored.Row), func(b *bench) error {
 		if b.payout == nil {

@@ -78,6 +78,7 @@ type Charge struct {
 	OrderLeft int64
 
 	account *account
+	request int64 // the number of a new request in the outbox
 }
 
 // Left returns what is left of the payment, in cents: Paid, less Refunded and Disputed.
@@ -104,6 +105,9 @@ type Refund struct {
 	Amount  int64  // what went back, 0 before the outcome is known
 	Reason  string // why it was rejected
 	Order   Order  // the money of the order now; zero except in a callback
+
+	charge  *charge // of a new refund
+	request int64   // the number of a new request in the outbox
 }
 
 // Payout is a transfer to a Pix key. Amounts are in cents of BRL.
@@ -121,6 +125,8 @@ type Payout struct {
 	Fee       int64 // part of Amount
 	CreatedAt time.Time
 	PaidAt    time.Time // zero before
+
+	request int64 // the number of a new request in the outbox
 }
 
 // Order is the money of an order. Each amount is the sum of the order's entries, in cents

@@ -45,20 +45,24 @@ func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (r *Re
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	l := m.ledger(tx)
-	if r, err := m.existingRefund(ctx, l, &p); r != nil || err != nil {
-		return r, err
-	}
-	ch, err := m.refundable(ctx, l, &p)
-	if err != nil {
-		return nil, err
-	}
-	err = m.on(ctx, tx, at(&ch.Row), func(b *bench) error {
-		// Another transaction may have stored it before this one got the lock.
-		if r, err = m.existingRefund(ctx, l, &p); r != nil || err != nil {
-			return err
+	of := place{subject: ledger.OrderSubject(p.Order), lock: ledger.Known, charges: true}
+	if p.Charge != "" {
+		row, err := m.ledger(tx).Row(ctx, ledger.Charges, p.Charge)
+		if err != nil {
+			return nil, err
 		}
-		ch, err := b.charge(ch.ID)
+		of = at(row)
+	}
+	err = m.on(ctx, tx, of, func(b *bench) error {
+		for _, ch := range b.charges {
+			for _, stored := range ch.refunds {
+				if stored.ID == p.ID {
+					r, err = p.existing(stored, ch)
+					return err
+				}
+			}
+		}
+		ch, err := b.refundable(&p)
 		if err != nil {
 			return err
 		}
@@ -85,30 +89,22 @@ func (p *RefundParams) operation(transaction string) operations.Refund {
 	return operations.Refund{Key: p.ID, TransactionID: transaction, Amount: p.Amount, UpTo: p.UpTo, Full: p.Full, Reason: p.Reason}
 }
 
-// existingRefund returns the refund with the ID, or nil.
-func (m *core) existingRefund(ctx context.Context, l ledger.Ledger, p *RefundParams) (*Refund, error) {
-	r, ch, err := m.loadRefund(ctx, l, p.ID)
-	if r == nil || err != nil {
-		return nil, err
-	}
-	if r.Amount != p.Amount || r.UpTo != p.UpTo || r.Full != p.Full || p.Charge != "" && p.Charge != ch.ID ||
-		p.Order != "" && ledger.OrderSubject(p.Order) != ch.Subject {
+// existing returns a refund that is asked for again. One of another order has no place on the
+// bench: its ID is taken.
+func (p *RefundParams) existing(r *refund, ch *charge) (*Refund, error) {
+	if r.Amount != p.Amount || r.UpTo != p.UpTo || r.Full != p.Full || p.Charge != "" && p.Charge != ch.ID {
 		return nil, fmt.Errorf("%w: refund %s", ErrReused, p.ID)
 	}
 	return ch.refund(&r.Refund), nil
 }
 
 // refundable returns the charge that a refund is about.
-func (m *core) refundable(ctx context.Context, l ledger.Ledger, p *RefundParams) (*charge, error) {
+func (b *bench) refundable(p *RefundParams) (*charge, error) {
 	if p.Charge != "" {
-		return m.loadCharge(ctx, l, p.Charge)
-	}
-	list, err := m.loadCharges(ctx, l, ledger.Where{Subject: ledger.OrderSubject(p.Order)})
-	if err != nil {
-		return nil, err
+		return b.charge(p.Charge)
 	}
 	var found, paid *charge
-	for _, ch := range list {
+	for _, ch := range b.charges {
 		if ch.Books.Paid > 0 {
 			paid = ch
 		}
@@ -125,7 +121,7 @@ func (m *core) refundable(ctx context.Context, l ledger.Ledger, p *RefundParams)
 		return found, nil
 	case paid != nil:
 		return paid, nil
-	case len(list) > 0:
+	case len(b.charges) > 0:
 		return nil, fmt.Errorf("%w: order %s was not paid", ErrState, p.Order)
 	}
 	return nil, fmt.Errorf("%w: order %s", ErrNotFound, p.Order)
@@ -151,12 +147,15 @@ func (b *bench) refund(ctx context.Context, ch *charge, p *RefundParams) (*Refun
 		planned := is.Planned()
 		op.RefundedAtMost = &planned
 	}
-	if err := b.requests.insert(ctx, ch.account, op, "refund "+p.ID); err != nil {
+	request, err := b.requests.insert(ctx, ch.account, op, "refund "+p.ID)
+	if err != nil {
 		return nil, err
 	}
 	r := &refund{Refund: books.Refund{ID: p.ID, Operation: books.Waiting, State: New, Amount: p.Amount, UpTo: p.UpTo, Full: p.Full}}
 	ch.refunds, ch.touched = append(ch.refunds, r), true
-	return ch.refund(&r.Refund), nil
+	shown := ch.refund(&r.Refund)
+	shown.request, shown.charge = request, ch
+	return shown, nil
 }
 
 // Refund is [Merchant.RefundTx] in a transaction of its own. It sends the refund at once
@@ -182,35 +181,48 @@ func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
 }
 
 func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
-	if err := m.send(ctx, m.anyAccount(r.Account), kindRefund, r.ID); err != nil {
+	if err := m.send(ctx, m.anyAccount(r.Account), kindRefund, r.ID, r.request); err != nil {
 		return nil, err
 	}
-	if err := m.look(ctx, ledger.Charges, r.Charge, books.FromResponse); err != nil {
+	ch := r.charge
+	book, err := ch.read(ctx, books.FromResponse)
+	if err != nil {
 		return nil, err
 	}
-	now, ch, err := m.loadRefund(ctx, m.outside(), r.ID)
-	if err != nil || now == nil {
-		return nil, errors.Join(err, ctx.Err())
-	}
-	return ch.refund(&now.Refund), nil
+	sent := r
+	err = m.once(ctx, at(&ch.Row), func(b *bench) error {
+		if err := book(b); err != nil {
+			return err
+		}
+		ch, err := b.charge(r.Charge)
+		if err != nil {
+			return err
+		}
+		for _, now := range ch.refunds {
+			if now.ID == r.ID {
+				sent = ch.refund(&now.Refund)
+			}
+		}
+		return nil
+	})
+	return sent, err
 }
 
 // storeRefund stores the outcome of the request for a refund. What it moved is booked when
 // the transaction is read.
 func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r operations.RefundResult) error {
-	l := m.ledger(tx)
 	id := r.Operation.Key
-	_, ch, err := m.loadRefund(ctx, l, id)
-	if err == nil && (ch == nil || ch.account != a) {
+	rows, err := m.ledger(tx).Refunds(ctx, ledger.RefundWhere{ID: id})
+	if err == nil && (len(rows) == 0 || rows[0].Account != a.Name) {
 		err = fmt.Errorf("%w: refund %s", ErrNotFound, id)
 	}
 	if err != nil {
 		return err
 	}
-	p := at(&ch.Row)
+	p := at(&ledger.Row{Kind: ledger.Charges, ID: rows[0].Charge, Subject: rows[0].Subject})
 	p.ends = id
 	return m.on(ctx, tx, p, func(b *bench) error {
-		ch, err := b.charge(ch.ID)
+		ch, err := b.charge(rows[0].Charge)
 		if err != nil {
 			return err
 		}

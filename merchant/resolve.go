@@ -351,11 +351,11 @@ func (m *core) followUp(ctx context.Context, of ledger.Request) {
 	switch of.Kind {
 	case kindCharge:
 	case kindRefund:
-		_, ch, failed := m.loadRefund(ctx, m.outside(), of.Record)
-		if ch == nil {
+		r, failed := showRefund(ctx, m.outside(), of.Record)
+		if r == nil {
 			return
 		}
-		id, err = ch.ID, failed
+		id, err = r.Charge, failed
 	default:
 		return
 	}

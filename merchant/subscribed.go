@@ -269,7 +269,7 @@ func (b *bench) customerIs(ctx context.Context, r *operations.CustomerResult) er
 		b.subscriptionIs(books.Refused, err.Error())
 		return nil
 	}
-	if err := b.requests.insert(ctx, s.account, create, "subscription "+s.ID); err != nil {
+	if _, err := b.requests.insert(ctx, s.account, create, "subscription "+s.ID); err != nil {
 		return err
 	}
 	b.subscriptionIs(books.Waiting, "")

@@ -176,7 +176,8 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) 
 				subscriptionRecord: subscriptionRecord{asked: p.asked(), Books: books.Subscription{ID: p.ID, Operation: books.Waiting, State: New}},
 			}
 			added = b.subscription.shown(&Order{})
-			return b.requests.insert(ctx, a, p.customer(a), "the reference "+a.Prefix+p.ID+" was used for another customer")
+			_, err := b.requests.insert(ctx, a, p.customer(a), "the reference "+a.Prefix+p.ID+" was used for another customer")
+			return err
 		case s.account != a || s.asked != p.asked():
 			return fmt.Errorf("%w: subscription %s", ErrReused, p.ID)
 		default:
@@ -206,9 +207,9 @@ func (m *core) Subscribe(ctx context.Context, p SubscribeParams) (*Subscription,
 		return s, nil
 	}
 	a := m.accounts[s.Account]
-	err := m.send(ctx, a, kindCustomer, a.Prefix+s.ID)
+	err := m.send(ctx, a, kindCustomer, a.Prefix+s.ID, 0)
 	if err == nil { // it is not stored unless the customer was created
-		err = m.send(ctx, a, kindSubscribe, a.Prefix+s.ID)
+		err = m.send(ctx, a, kindSubscribe, a.Prefix+s.ID, 0)
 	}
 	return m.sentSubscription(ctx, s, err)
 }
@@ -285,7 +286,7 @@ func (m *core) CancelSubscription(ctx context.Context, id, reason string) (*Subs
 	}
 	stored, err := m.loadSubscription(ctx, m.outside(), id)
 	if err == nil && stored.Cancels > 0 {
-		err = m.send(ctx, stored.account, kindCancel, stored.cancelKey())
+		err = m.send(ctx, stored.account, kindCancel, stored.cancelKey(), 0)
 	}
 	return m.sentSubscription(ctx, s, err)
 }
@@ -332,9 +333,10 @@ func (b *bench) sendCancel(ctx context.Context) error {
 		return nil // its outcome stores the request
 	}
 	s.Cancels++
-	return b.requests.insert(ctx, s.account, operations.CancelSubscription{
+	_, err := b.requests.insert(ctx, s.account, operations.CancelSubscription{
 		Key: s.cancelKey(), SubscriptionID: s.Books.SubscriptionID, Reason: s.CancelReason,
 	}, "the key "+s.cancelKey())
+	return err
 }
 
 // cancelKey is the key of the last request that cancels the subscription: after a rejection

@@ -16,10 +16,10 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// mostStatements is how many statements an order's life may have. It has 87 to 91, and more
+// mostStatements is how many statements an order's life may have. It is more
 // if a request is sent or an event is handled at the same time as something else: so the
 // best of some lives counts.
-const mostStatements = 92
+const mostStatements = 55
 
 // counter counts statements, apart from those with which an idle process looks for work.
 type counter struct {

@@ -27,22 +27,28 @@ type Lock int
 const (
 	Wait   Lock = iota // for the transaction that has it; the order is made if it is missing
 	New                // as Wait, for an order that usually is missing
+	Known              // as Wait, but returns ErrNotFound if the order is missing
 	NoWait             // returns ErrBusy; the order exists. SQLite has one writer, which has every order
 )
 
 // Lock locks the order of a subject, and returns it with the database's time.
 func (l Ledger) Lock(ctx context.Context, subject string, how Lock) (o *Order, now time.Time, err error) {
-	if how != New {
-		if how == NoWait {
-			o, now, err = l.order(ctx, subject, `{skip}`)
-			if err == nil && o == nil {
-				err = fmt.Errorf("%w: %s", ErrBusy, subject)
-			}
+	switch how {
+	case NoWait:
+		o, now, err = l.order(ctx, subject, `{skip}`)
+		if err == nil && o == nil {
+			err = fmt.Errorf("%w: %s", ErrBusy, subject)
+		}
+		return o, now, err
+	case Wait, Known:
+		o, now, err = l.order(ctx, subject, `{lock}`)
+		if err == nil && o == nil && how == Known {
+			err = notFound("order", OrderID(subject))
+		}
+		if err != nil || o != nil {
 			return o, now, err
 		}
-		if o, now, err = l.order(ctx, subject, `{lock}`); err != nil || o != nil {
-			return o, now, err
-		}
+	case New:
 	}
 	var ms int64
 	made, err := l.s.Row(ctx, `INSERT INTO {s}gateway_orders (subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
