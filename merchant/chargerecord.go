@@ -280,7 +280,7 @@ func (ch *charge) next(now time.Time, cfg *Config) ledger.Plan {
 	for _, r := range ch.refunds {
 		switch {
 		case r.Operation == books.Applied && !r.Shown: // usually the next reading shows it
-			p.Wait, refunding = min(p.Wait, max(now.Sub(r.AppliedAt), 100*time.Millisecond), soonest), true
+			p.Wait, refunding = min(p.Wait, max(now.Sub(r.AppliedAt), soonestRefund), soonest), true
 		case !r.Operation.Ended():
 			p.Wait, refunding = min(p.Wait, soonest), true
 		}

@@ -200,7 +200,7 @@ func (s *subscription) next(now time.Time, cfg *Config) ledger.Plan {
 		age := now.Sub(s.Created)
 		p.Wait, p.Lane = min(p.Wait, growing(age)), laneOf(age)
 	case status == gateway.SubscriptionPastDue:
-		p.Wait, p.Lane = min(p.Wait, time.Hour), ledger.Open
+		p.Wait, p.Lane = min(p.Wait, pastDue), ledger.Open
 	case s.PeriodEnd.After(now):
 		p.Wait = min(p.Wait, s.PeriodEnd.Sub(now)+soonest)
 	case !s.PeriodEnd.IsZero():
