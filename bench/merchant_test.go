@@ -296,6 +296,7 @@ func BenchmarkMerchantCallbacks(b *testing.B) {
 	for _, n := range []int{4_000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			eachShop(b, func(b *testing.B, dialect database.Dialect) {
+				b.Helper()
 				var took time.Duration
 				for range b.N {
 					took += drainCallbacks(b, dialect, n)
@@ -334,6 +335,7 @@ func BenchmarkMerchantLostWebhook(b *testing.B) {
 	for _, routine := range []int{0, 2_000, 100_000} {
 		b.Run(fmt.Sprintf("behind %d routine comparisons", routine), func(b *testing.B) {
 			eachShop(b, func(b *testing.B, dialect database.Dialect) {
+				b.Helper()
 				measureLost(b, dialect, 1, func(s *stall) (release func()) {
 					if routine > 0 {
 						s.seed(s.original("shop", "R"), routine, "60000 + i", false)
@@ -345,6 +347,7 @@ func BenchmarkMerchantLostWebhook(b *testing.B) {
 	}
 	b.Run("beside an account that hangs", func(b *testing.B) {
 		eachShop(b, func(b *testing.B, dialect database.Dialect) {
+			b.Helper()
 			measureLost(b, dialect, 1, func(s *stall) (release func()) {
 				s.seed(s.original("other", "H"), 120, "60000 + i", false)
 				s.hang.Store(true)
@@ -354,6 +357,7 @@ func BenchmarkMerchantLostWebhook(b *testing.B) {
 	})
 	b.Run("beside a locked order", func(b *testing.B) {
 		eachShop(b, func(b *testing.B, dialect database.Dialect) {
+			b.Helper()
 			if dialect == database.DialectSQLite {
 				b.Skip("one transaction can write at a time")
 			}
@@ -431,6 +435,7 @@ func called(calls chan string, order string, wait time.Duration) bool {
 // a refund and its callback. It counts all statements, also those that look for work.
 func BenchmarkMerchantLife(b *testing.B) {
 	eachShop(b, func(b *testing.B, dialect database.Dialect) {
+		b.Helper()
 		s := openStall(b, dialect)
 		defer s.close()
 		var statements atomic.Int64
