@@ -185,6 +185,12 @@ func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
 		return nil, err
 	}
 	ch := r.charge
+	if ch == nil { // another call has stored the refund
+		var err error
+		if ch, err = m.loadCharge(ctx, m.outside(), r.Charge); err != nil {
+			return nil, err
+		}
+	}
 	book, err := ch.read(ctx, books.FromResponse)
 	if err != nil {
 		return nil, err

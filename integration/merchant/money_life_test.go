@@ -15,8 +15,8 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// mostStatements is how many statements an order's life may have: it has 87, of which 27 charge,
-// 12 handle the webhook, 39 refund and 9 call back.
+// mostStatements is how many statements an order's life may have: 14 charge, 9 handle the
+// webhook, 26 refund and 6 call back.
 const mostStatements = 55
 
 // counter counts statements, apart from those with which an idle process looks for work.
@@ -38,6 +38,15 @@ func (c *counter) count(statement string) string {
 		c.seen[text]++
 	}
 	return statement
+}
+
+// idled notes that all that was seen were looks: nothing was there to do.
+func (c *counter) idled() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for text := range c.seen {
+		c.looks[text] = true
+	}
 }
 
 // begin counts from here on.
@@ -134,6 +143,7 @@ func TestAnOrdersLifeHasFewStatements(t *testing.T) {
 				w.eventually("the process looks for work", func() bool { return tap.saw(polled...) })
 			}
 		})
+		c.idled()
 		live(w.order("L1"))
 		w.Logf("an order's life: %d statements", total)
 		assert.LessOrEqual(w, total, mostStatements)
