@@ -321,7 +321,7 @@ func (m *core) storeCharge(ctx context.Context, tx sqldb.Tx, a *account, r opera
 		case ch.account != a:
 			return fmt.Errorf("%w: charge %s belongs to %s", ErrAccount, ref, ch.Account)
 		}
-		op, reason := outcome(r.Err, r.Operation)
+		op, reason := outcome(r.Err)
 		b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyOperation(is, op, reason, b.now) })
 		if r.Value != nil {
 			// When the transaction was read is not known; it was not before the operation was stored.

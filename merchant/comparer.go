@@ -106,6 +106,12 @@ func (c *comparer) begin(ctx context.Context) error {
 		err = errors.Join(err, failed) // the leases end
 		for i := range rows {
 			c.start(ctx, &rows[i], byKind[kind][rows[i].ID])
+			delete(byKind[kind], rows[i].ID)
+		}
+		for _, claim := range byKind[kind] { // its record was deleted by hand
+			if failed == nil {
+				err = errors.Join(err, l.Release(ctx, []ledger.Claim{claim}, ledger.Plan{Never: true}))
+			}
 		}
 	}
 	return err

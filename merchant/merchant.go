@@ -1,17 +1,17 @@
 package merchant
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
@@ -256,17 +256,25 @@ func (c *clock) set(now time.Time) { c.ahead.Store(int64(time.Until(now))) }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// outcome returns what became of a request, and why it was refused. The gateway's text may
-// repeat what was sent, also what is personal.
-func outcome(err error, op any) (books.Operation, string) {
+// outcome returns what became of a request, and why it was refused: the gateway's code and the
+// fields that it names. Its text may repeat what is personal, of this request or another.
+func outcome(err error) (books.Operation, string) {
 	if err == nil {
 		return books.Applied, ""
 	}
-	var sent masking.Sent
-	if body, marshalErr := json.Marshal(op); marshalErr == nil {
-		sent.LearnAll(body, "")
+	rejected, ok := errors.AsType[*operations.RejectedError](err)
+	if !ok {
+		return books.Refused, err.Error()
 	}
-	return books.Refused, sent.Text(err.Error(), masking.Text)
+	reason := cmp.Or(rejected.Code, rejected.Kind)
+	var fields []string
+	for _, f := range rejected.Fields {
+		fields = append(fields, f.Field)
+	}
+	if len(fields) > 0 {
+		reason += ": " + strings.Join(fields, ", ")
+	}
+	return books.Refused, ledger.Clean(masking.Text(reason))
 }
 
 // One returns an error unless a statement changed exactly one row, for callbacks:

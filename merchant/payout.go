@@ -334,7 +334,7 @@ func (m *core) storePayout(ctx context.Context, tx sqldb.Tx, a *account, r opera
 	p := at(&rows[0])
 	p.ends = rows[0].Ref
 	return m.on(ctx, tx, p, func(b *bench) error {
-		op, reason := outcome(r.Err, r.Operation)
+		op, reason := outcome(r.Err)
 		b.payoutIs(op, reason)
 		if r.Value == nil {
 			return nil

@@ -53,7 +53,7 @@ type Charge struct {
 	TransactionID string
 	Method        gateway.Method
 	State         State
-	Reason        string // of a failure: expired, canceled, a refusal reason, the gateway's message
+	Reason        string // of a failure: expired, canceled, a refusal reason, the code and the fields of a rejection
 
 	Currency  gateway.Currency
 	Requested int64 // what the order wants

@@ -232,7 +232,7 @@ func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r opera
 		if err != nil {
 			return err
 		}
-		op, reason := outcome(r.Err, r.Operation)
+		op, reason := outcome(r.Err)
 		moved := int64(0)
 		if r.Err == nil {
 			moved = r.Value.AmountRefunded

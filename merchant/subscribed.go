@@ -256,7 +256,7 @@ func (b *bench) customerIs(ctx context.Context, r *operations.CustomerResult) er
 	params := s.Params
 	s.Params = ""
 	if r.Err != nil {
-		_, reason := outcome(r.Err, r.Operation)
+		_, reason := outcome(r.Err)
 		b.subscriptionIs(books.Refused, reason)
 		return nil
 	}
@@ -279,7 +279,7 @@ func (b *bench) customerIs(ctx context.Context, r *operations.CustomerResult) er
 // created stores the outcome of the request for the subscription.
 func (b *bench) created(ctx context.Context, r *operations.SubscriptionResult) error {
 	s := b.subscription
-	op, reason := outcome(r.Err, r.Operation)
+	op, reason := outcome(r.Err)
 	if op == books.Refused {
 		s.Canceling = false // there is nothing to cancel
 	}

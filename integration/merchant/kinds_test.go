@@ -123,6 +123,14 @@ func (d shopDriver[TX]) Keep(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
+// Limit forwards the optional method.
+func (d shopDriver[TX]) Limit() int {
+	if pool, ok := d.Driver.(interface{ Limit() int }); ok {
+		return pool.Limit()
+	}
+	return 0
+}
+
 // kindNamed returns the kind with a name.
 func kindNamed(name string) kind {
 	for _, k := range []kind{sqlite, postgres, pgxpools} {
