@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/sqldb"
 )
@@ -229,8 +230,8 @@ func (o *core) resolveApplied(ctx context.Context, r *record, d Resolution) erro
 	if err != nil {
 		return err
 	}
-	if _, ok := op.(Refund); ok {
-		r.p.Refunded = r.p.Before.RefundedAmount + r.p.Before.Refund
+	if refund, ok := value.(*gateway.Refund); ok {
+		r.p.Refunded = r.p.Before.RefundedAmount + refund.AmountRefunded
 	}
 	r.p.Outcome = &outcome{Value: encoded}
 	return nil
