@@ -1,6 +1,14 @@
 package gateway_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,4 +90,92 @@ func TestCharged(t *testing.T) {
 			assert.Equal(t, is, item.AmountIs(cents), "%+v, %d", row, cents)
 		}
 	}
+}
+
+func TestPaid(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		status gateway.TransactionStatus
+		paid   int64 // without a paid_amount
+	}{
+		{gateway.TransactionPending, 0},
+		{gateway.TransactionWaitingPayment, 0},
+		{gateway.TransactionProcessing, 0},
+		{gateway.TransactionProcessed, 0},
+		{gateway.TransactionAuthorized, 0},
+		{gateway.TransactionThreeDSRequired, 0},
+		{gateway.TransactionRefused, 0},
+		{gateway.TransactionCanceled, 0},
+		{gateway.TransactionExpired, 0},
+		{gateway.TransactionPartiallyPaid, 0},
+		{"brand_new", 0},
+		{gateway.TransactionPaid, 500},
+		{gateway.TransactionCaptured, 500},
+		{gateway.TransactionPartiallyRefunded, 500},
+		{gateway.TransactionRefunded, 500},
+		{gateway.TransactionMED, 500},
+		{gateway.TransactionInProtest, 500},
+		{gateway.TransactionPreChargedback, 500},
+		{gateway.TransactionChargedback, 500},
+	} {
+		tx := gateway.Transaction{Status: row.status, Amount: 475, BasePrice: 500}
+		item := gateway.SubscriptionTransaction{Status: row.status, Amount: 500}
+		assert.Equal(t, []int64{row.paid, row.paid}, []int64{tx.Paid(), item.Paid()}, row.status)
+		assert.Equal(t, []int64{500, 500}, []int64{tx.Charged(), item.Charged()}, row.status)
+		tx.PaidAmount, item.PaidAmount = 200, 200
+		assert.Equal(t, []int64{200, 200, 200, 200}, []int64{tx.Paid(), item.Paid(), tx.Charged(), item.Charged()}, row.status)
+	}
+}
+
+// readPaidAmount has the files that read the field PaidAmount, which a gateway may omit.
+// Everything else uses Paid, Charged or AmountIs.
+var readPaidAmount = map[string]string{
+	"amount.go":                               "defines Paid, Charged and AmountIs",
+	"transactions.go":                         "whether a created transaction has an amount at all",
+	"webhook/confirm.go":                      "compares all amounts of an event with those of the API, and copies the member",
+	"webhook/data.go":                         "defines Charged and AmountIs of an event",
+	"merchant/internal/books/charge.go":       "says that what was paid is assumed, and what contradicts the status",
+	"merchant/internal/books/compare.go":      "whether a list reports what was paid",
+	"merchant/internal/books/subscription.go": "whether a list reports more than is booked",
+}
+
+// TestOnlyAFewFilesReadThePaidAmount searches all modules. Tests, and the mock gateway's
+// own records, have a paid amount always.
+func TestOnlyAFewFilesReadThePaidAmount(t *testing.T) {
+	t.Parallel()
+	found := make(map[string]bool)
+	parsed := 0
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		name := filepath.ToSlash(path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || name == "mockserver/internal" || len(name) > 1 && d.Name()[0] == '.'):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		parsed++
+		if !strings.Contains(string(text), "PaidAmount") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "PaidAmount" {
+				found[name] = true
+			}
+			return true
+		})
+		return nil
+	}))
+	assert.Greater(t, parsed, 300, "the whole repository")
+	assert.Equal(t, slices.Sorted(maps.Keys(readPaidAmount)), slices.Sorted(maps.Keys(found)),
+		"a gateway may omit paid_amount: use Transaction.Paid, or Charged, or say in readPaidAmount why not")
 }

@@ -55,8 +55,8 @@ const (
 // Settled reports whether s is paid or captured. Use it to decide when to ship,
 // since a paid card transaction can have either status. It is false again after
 // a chargeback or a refund, even a partial one. After a partial refund,
-// PaidAmount - RefundedAmount is what is left of the payment, before fees. A
-// chargeback changes neither field.
+// Paid - RefundedAmount is what is left of the payment, before fees; see
+// [Transaction.Paid]. A chargeback changes neither.
 func (s TransactionStatus) Settled() bool {
 	return s == TransactionPaid || s == TransactionCaptured
 }
@@ -169,7 +169,7 @@ type Transaction struct {
 	Installments   int               `json:"installments,omitzero"` // nullable
 	Informations   []Information     `json:"informations"`
 	BasePrice      int64             `json:"base_price,omitzero"` // as requested; 0 if the gateway does not report it
-	PaidAmount     int64             `json:"paid_amount"`         // 0 in the lists of live gateways
+	PaidAmount     int64             `json:"paid_amount"`         // 0 in the lists of live gateways, and if the gateway omits it; see Paid
 	RefundedAmount int64             `json:"refunded_amount"`     // 0 in the lists of live gateways
 	PaidAt         Timestamp         `json:"paid_at"`             // nullable
 	Pix            *PixDetails       `json:"pix"`                 // nil unless Method is Pix

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/sqldb"
 )
@@ -111,7 +112,7 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 	}
 	// It does not wait for a worker that has the row: the worker's handler may wait for a
 	// lock of the caller's transaction.
-	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE id = ? AND account = ? AND state = 'waiting' {skip}`, []any{id, o.store.account.Name})
+	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+oneByID+` AND state || '' = 'waiting' {skip}`, []any{id, o.store.account.Name})
 	switch {
 	case err != nil:
 		return wrap(err)
@@ -128,7 +129,7 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 
 func (o *core) wrongState(ctx context.Context, c sqldb.Session, id int64) error {
 	var state string
-	found, err := c.First(ctx, `SELECT state FROM `+table+` WHERE id = ? AND account = ?`, []any{id, o.store.account.Name}, sqldb.Into(&state))
+	found, err := c.First(ctx, `SELECT state FROM `+table+oneByID, []any{id, o.store.account.Name}, sqldb.Into(&state))
 	switch {
 	case err != nil:
 		return wrap(err)
@@ -229,8 +230,8 @@ func (o *core) resolveApplied(ctx context.Context, r *record, d Resolution) erro
 	if err != nil {
 		return err
 	}
-	if _, ok := op.(Refund); ok {
-		r.p.Refunded = r.p.Before.RefundedAmount + r.p.Before.Refund
+	if refund, ok := value.(*gateway.Refund); ok {
+		r.p.Refunded = r.p.Before.RefundedAmount + refund.AmountRefunded
 	}
 	r.p.Outcome = &outcome{Value: encoded}
 	return nil
@@ -253,7 +254,7 @@ func (o *core) find(ctx context.Context, id int64, state State) (*record, error)
 	if err != nil {
 		return nil, err
 	}
-	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE id = ? AND account = ? AND state = ?`, []any{id, o.store.account.Name, string(state)})
+	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+oneByID+` AND state || '' = ?`, []any{id, o.store.account.Name, string(state)})
 	if err == nil && r == nil {
 		return nil, o.wrongState(ctx, c, id)
 	}
@@ -270,7 +271,7 @@ func (o *core) reopen(ctx context.Context, r *record, state State) error {
 	return wrap(o.store.db.Durable(ctx, func(tx sqldb.Tx) error {
 		c := o.store.db.In(tx)
 		n, err := c.Exec(ctx, `UPDATE `+table+` SET state = ?, progress = {json}, refunded = ?, claims = claims + 1,
-			due_at = {now}, lease_until = NULL, updated_at = {now} WHERE id = ? AND state = ? AND claims = ?`,
+			due_at = {now}, lease_until = NULL, updated_at = {now} WHERE id = ? AND state || '' = ? AND claims = ?`,
 			string(state), progress, r.refunded(), r.ID, string(r.State), r.claims)
 		switch {
 		case err != nil:

@@ -86,10 +86,10 @@ const (
 // what the request asks for.
 type snapshot struct {
 	Status         string                `json:"status,omitzero"`
-	PaidAmount     int64                 `json:"paid_amount,omitzero"`
 	RefundedAmount int64                 `json:"refunded_amount,omitzero"`
 	Refund         int64                 `json:"refund,omitzero"` // requested cents; the whole remainder if Full is set
 	Full           bool                  `json:"full,omitzero"`
+	Reached        bool                  `json:"reached,omitzero"`  // nothing is left to refund
 	Settings       *subscriptionSettings `json:"settings,omitzero"` // of a subscription
 }
 
@@ -97,7 +97,7 @@ type snapshot struct {
 // that is refunded now.
 func (s *snapshot) reachedBy(now *snapshot) bool {
 	if s.Full {
-		return now.RefundedAmount > s.RefundedAmount && now.RefundedAmount >= now.PaidAmount
+		return now.RefundedAmount > s.RefundedAmount && now.Reached
 	}
 	return s.Refund > 0 && now.RefundedAmount >= s.RefundedAmount+s.Refund
 }

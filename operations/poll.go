@@ -168,14 +168,17 @@ type dueOperation struct {
 }
 
 // due returns operations that are due within a time, the first ones first.
-func (s *store) due(ctx context.Context, limit int, within time.Duration) ([]dueOperation, error) {
-	list, err := sqldb.All(ctx, s.db.Conn(), `SELECT id, due_at - {now} FROM `+table+` AS o WHERE account = ? AND `+open+` AND due_at <= {now} + ?
-		AND (lease_until IS NULL OR lease_until < {now}) AND NOT EXISTS (SELECT 1 `+rivals+`) ORDER BY due_at LIMIT ?`,
-		[]any{s.account.Name, ms(within), limit}, func(row database.Scanner) (d dueOperation, err error) {
-			var wait int64
-			err = row.Scan(&d.id, &wait)
-			d.wait = fromMS(wait)
-			return d, err
-		})
+func (s *store) due(ctx context.Context, limit int, within time.Duration) (list []dueOperation, err error) {
+	err = s.db.ByIndex(ctx, func(c sqldb.Session) (err error) {
+		list, err = sqldb.All(ctx, c, `SELECT id, due_at - {now} FROM `+table+` AS o WHERE account = ? AND `+open+` AND due_at <= {now} + ?
+			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+` ORDER BY due_at LIMIT ?`,
+			[]any{s.account.Name, ms(within), limit}, func(row database.Scanner) (d dueOperation, err error) {
+				var wait int64
+				err = row.Scan(&d.id, &wait)
+				d.wait = fromMS(wait)
+				return d, err
+			})
+		return err
+	})
 	return list, wrap(err)
 }

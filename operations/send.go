@@ -35,7 +35,7 @@ func (o *Outbox[TX]) Send(ctx context.Context, id int64) (*Entry, error) {
 
 // entry reads an operation, and whether a worker has it.
 func (o *core) entry(ctx context.Context, id int64) (e *Entry, leased bool, err error) {
-	r, err := one(ctx, o.store.db.Conn(), `SELECT `+columns+`, COALESCE(lease_until, 0) > {now} FROM `+table+` WHERE id = ? AND account = ?`,
+	r, err := one(ctx, o.store.db.Conn(), `SELECT `+columns+`, COALESCE(lease_until, 0) > {now} FROM `+table+oneByID,
 		[]any{id, o.store.account.Name}, &leased)
 	switch {
 	case err != nil:

@@ -193,10 +193,10 @@ func (r Refund) begin(ctx context.Context, s *session) (snapshot, any, error) {
 			t.RefundedAmount, *most)}
 	}
 	before := snapshot{
-		Status: string(t.Status), PaidAmount: t.PaidAmount, RefundedAmount: t.RefundedAmount,
-		Refund: r.goal().Missing(t), Full: r.Full,
+		Status: string(t.Status), RefundedAmount: t.RefundedAmount,
+		Refund: r.goal().Missing(t), Full: r.Full, Reached: r.goal().Reached(t),
 	}
-	if before.Refund <= 0 && t.RefundedAmount > 0 {
+	if before.Reached {
 		return before, before.refund(t, 0), nil
 	}
 	return before, nil, nil
@@ -204,8 +204,7 @@ func (r Refund) begin(ctx context.Context, s *session) (snapshot, any, error) {
 
 // refund returns the refund as the gateway's response would have shown it.
 func (*snapshot) refund(t *gateway.Transaction, amount int64) *gateway.Refund {
-	left := t.PaidAmount - t.RefundedAmount
-	return &gateway.Refund{AmountRefunded: amount, RemainingBalance: left, IsFullRefund: left == 0}
+	return &gateway.Refund{AmountRefunded: amount, RemainingBalance: refund.Left(t), IsFullRefund: refund.Goal{Full: true}.Reached(t)}
 }
 
 func (r Refund) send(ctx context.Context, s *session, before *snapshot) (any, error) {
@@ -249,7 +248,10 @@ func (r Refund) moved(t *gateway.Transaction, before *snapshot) int64 {
 func (Refund) differs(any) string { return "" }
 
 func (r Refund) decided(ctx context.Context, s *session, before *snapshot, _ string) (any, error) {
-	t, err := r.fresh(ctx, s, before.RefundedAmount+before.Refund)
+	t, err := r.fresh(ctx, s, before.RefundedAmount)
+	if err == nil && r.goal().Compare(t, before.RefundedAmount, before.Refund) == refund.NotApplied {
+		err = errStale
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,11 @@ CREATE UNIQUE INDEX gateway_operations_key ON {s}gateway_operations (account, ki
 -- Operations on a resource are sent one at a time, also across crashes.
 CREATE UNIQUE INDEX gateway_operations_in_flight ON {s}gateway_operations (account, resource)
 	WHERE state IN ('working', 'sent', 'ambiguous');
-CREATE INDEX gateway_operations_resource ON {s}gateway_operations (account, resource, id) WHERE resource IS NOT NULL;
+CREATE INDEX gateway_operations_resource ON {s}gateway_operations (resource, id) WHERE resource IS NOT NULL;
+-- The first part of the condition keeps the planner from using the index for other
+-- statements, or other indexes for the rivals of an operation; see operations/store.go.
+CREATE INDEX gateway_operations_rivals ON {s}gateway_operations (resource, id)
+	WHERE state || '' <> 'done' AND resource IS NOT NULL;
 CREATE INDEX gateway_operations_due ON {s}gateway_operations (account, due_at)
 	WHERE state IN ('waiting', 'working', 'sent', 'decided');
 CREATE INDEX gateway_operations_unfinished ON {s}gateway_operations (account, state, id) WHERE state <> 'done';

@@ -275,7 +275,7 @@ func (s *stage) count(ctx context.Context) error {
 		order := []string{strings.Split(tx.ExternalRef, "-")[1]} // shop-ORDER-ATTEMPT
 		charged = append(charged, order...)
 		refunded = append(refunded, slices.Repeat(order, int(tx.RefundedAmount/credit))...)
-		in, out = in+tx.PaidAmount, out+tx.RefundedAmount
+		in, out = in+tx.Paid(), out+tx.RefundedAmount
 	}
 	for _, order := range s.orders {
 		var ships, credits int

@@ -46,5 +46,5 @@ func main() {
 	if !charge.Settled() { // Wait also returns an expired or refused transaction
 		log.Fatal("not paid: ", charge.Status)
 	}
-	fmt.Println("Paid:", gateway.FormatAmount(charge.PaidAmount, charge.Currency))
+	fmt.Println("Paid:", gateway.FormatAmount(charge.Paid(), charge.Currency))
 }

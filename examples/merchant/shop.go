@@ -127,6 +127,7 @@ func (s *Shop) Handler() http.Handler {
 	mux := http.NewServeMux()
 	form := func(pattern string, do func(r *http.Request, order string) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 			if _, err := do(r, r.PathValue("id")); err != nil {
 				http.Error(w, "that did not work: try again", http.StatusBadGateway)
 				return

@@ -95,12 +95,12 @@ func (s *session) pay(ctx context.Context) error {
 	if err := s.reload(ctx); err != nil {
 		return err
 	}
-	if !s.charge.Settled() || s.charge.PaidAmount != s.order.Total() {
+	if !s.charge.Settled() || s.charge.Paid() != s.order.Total() {
 		return fmt.Errorf("the charge should be paid with %s, it is %s with %s",
-			money(s.order.Total()), s.charge.Status, money(s.charge.PaidAmount))
+			money(s.order.Total()), s.charge.Status, money(s.charge.Paid()))
 	}
 	s.Printf("status       %s", s.charge.Status)
-	s.Printf("paid         %s at %s", money(s.charge.PaidAmount), s.charge.PaidAt.Format(time.RFC3339))
+	s.Printf("paid         %s at %s", money(s.charge.Paid()), s.charge.PaidAt.Format(time.RFC3339))
 	s.Printf("end-to-end   %s", s.charge.Pix.EndToEndID)
 	return nil
 }

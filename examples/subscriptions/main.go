@@ -236,7 +236,7 @@ func (c *club) settle(ctx context.Context) error {
 		charged, sum := 0, int64(0)
 		for _, t := range read.Transactions {
 			if t.Status.Settled() {
-				charged, sum = charged+1, sum+t.PaidAmount
+				charged, sum = charged+1, sum+t.Paid()
 			}
 		}
 		if charged != c.paid[name] {

@@ -4,22 +4,20 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/integration/internal/plans"
+	"github.com/gateway-go/gateway/webhook"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
@@ -28,104 +26,28 @@ import (
 // few milliseconds.
 const maxBuffers = 2000
 
-// plans collects what PostgreSQL's auto_explain reports: the plan of each
-// statement as it ran, with the buffers that it touched.
-type plans struct {
-	mu   sync.Mutex
-	seen []plan
+// explained returns a database with one connection, and the plans of its
+// statements.
+func explained(t *testing.T) (*sql.DB, *plans.Log) {
+	t.Helper()
+	db, log, err := plans.Open(os.Getenv("DATABASE_URL"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db, log
 }
 
-type plan struct {
-	Query string   `json:"Query Text"`
-	Plan  planNode `json:"Plan"`
-	JIT   any      `json:"JIT"` // nil unless the statement was compiled
-}
-
-type planNode struct {
-	Type    string     `json:"Node Type"`
-	Index   string     `json:"Index Name"`
-	Rows    int        `json:"Actual Rows"`
-	Loops   int        `json:"Actual Loops"`
-	Removed int        `json:"Rows Removed by Filter"`
-	Hit     int        `json:"Shared Hit Blocks"`
-	Read    int        `json:"Shared Read Blocks"`
-	Plans   []planNode `json:"Plans"`
-}
-
-func (n planNode) buffers() int { return n.Hit + n.Read }
-
-func (p plan) String() string {
-	var b strings.Builder
-	p.Plan.print(&b, "")
-	return p.Query + "\n" + b.String()
-}
-
-// print writes a line for each node, indented.
-func (n planNode) print(b *strings.Builder, indent string) {
-	fmt.Fprintf(b, "%s%s %s: %d rows in %d loops, %d removed, %d buffers\n", indent, n.Type, n.Index, n.Rows, n.Loops, n.Removed, n.buffers())
-	for _, child := range n.Plans {
-		child.print(b, indent+"  ")
-	}
-}
-
-func (p *plans) notice(_ *pgconn.PgConn, n *pgconn.Notice) {
-	_, text, found := strings.Cut(n.Message, "plan:\n")
-	if !found {
-		return
-	}
-	var one plan
-	if err := json.Unmarshal([]byte(text), &one); err != nil {
-		one.Query = err.Error()
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.seen = append(p.seen, one)
-}
-
-// take returns the buffers that all statements since the last call touched, and
-// the statement that touched the most, with its plan.
-func (p *plans) take() (buffers int, worst plan) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, one := range p.seen {
-		buffers += one.Plan.buffers()
-		if one.Plan.buffers() >= worst.Plan.buffers() {
+// take returns the buffers that all statements since the last call touched, and the
+// statement that touched the most, with its plan. None may have been compiled.
+func take(t *testing.T, log *plans.Log) (buffers int, worst plans.Plan) {
+	t.Helper()
+	for _, one := range log.Take() {
+		require.Nil(t, one.JIT, "a compiled statement:\n%s", &one)
+		buffers += one.Root.Buffers()
+		if one.Root.Buffers() >= worst.Root.Buffers() {
 			worst = one
 		}
 	}
-	p.seen = nil
 	return buffers, worst
-}
-
-// compiled returns the statements since the last take that were JIT-compiled.
-func (p *plans) compiled() (queries []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, one := range p.seen {
-		if one.JIT != nil {
-			queries = append(queries, one.String())
-		}
-	}
-	return queries
-}
-
-// explained returns a database with one connection, and the plans of its
-// statements.
-func explained(t *testing.T) (*sql.DB, *plans) {
-	t.Helper()
-	cfg, err := pgx.ParseConfig(os.Getenv("DATABASE_URL"))
-	require.NoError(t, err)
-	var p plans
-	cfg.OnNotice = p.notice
-	maps.Copy(cfg.RuntimeParams, map[string]string{
-		"session_preload_libraries": "auto_explain", "client_min_messages": "log",
-		"auto_explain.log_min_duration": "0", "auto_explain.log_format": "json", "auto_explain.log_timing": "off",
-		"auto_explain.log_analyze": "on", "auto_explain.log_buffers": "on",
-	})
-	db := stdlib.OpenDB(*cfg)
-	db.SetMaxOpenConns(1) // the plans of a long-running session
-	t.Cleanup(func() { _ = db.Close() })
-	return db, &p
 }
 
 // inboxTable is a table whose statistics the test controls.
@@ -257,36 +179,35 @@ func TestAClaimIsNotCompiledAfterAVacuum(t *testing.T) {
 // settle on a plan, and for longer than a second, the interval at which a
 // process looks for expired leases. It returns the buffers of the most
 // expensive call of Next.
-func claimCheaply(t *testing.T, s *sqlstore.Store[*sql.Tx], p *plans) (most int) {
+func claimCheaply(t *testing.T, s *sqlstore.Store[*sql.Tx], p *plans.Log) (most int) {
 	t.Helper()
-	p.take()
+	p.Take()
 	ticks := time.NewTicker(150 * time.Millisecond)
 	defer ticks.Stop()
 	sweeps := 0
-	swept := func(buffers int, worst plan) bool { // reports whether this was a sweep, which is not measured
+	swept := func(buffers int, worst plans.Plan) bool { // reports whether this was a sweep, which is not measured
 		if buffers < maxBuffers {
 			return false
 		}
 		sweeps++
-		require.False(t, strings.HasPrefix(worst.Query, "WITH w AS"), "a claim touched %d buffers:\n%s", buffers, worst)
+		require.False(t, strings.HasPrefix(worst.Query, "WITH w AS"), "a claim touched %d buffers:\n%s", buffers, &worst)
 		require.LessOrEqual(t, sweeps, 2, "a process scans everything with two statements once in ten seconds; this scan touched %d buffers:\n%s",
-			buffers, worst)
+			buffers, &worst)
 		return true
 	}
 	for range 24 {
 		claims, err := s.Next(t.Context(), 16, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, claims, 16)
-		require.Empty(t, p.compiled(), "compiled statements")
-		buffers, worst := p.take()
+		buffers, worst := take(t, p)
 		if swept(buffers, worst) {
 			continue
 		}
 		most = max(most, buffers)
 		for _, c := range claims {
 			require.NoError(t, s.Settle(t.Context(), c, done))
-			if buffers, worst = p.take(); !swept(buffers, worst) {
-				require.Less(t, buffers, 200, "buffers of a Complete:\n%s", worst)
+			if buffers, worst = take(t, p); !swept(buffers, worst) {
+				require.Less(t, buffers, 200, "buffers of a Complete:\n%s", &worst)
 			}
 		}
 		<-ticks.C
@@ -342,4 +263,141 @@ func (in inboxTable) handle(t *testing.T, n int) {
 	} {
 		in.exec(t, "UPDATE "+in.name+" SET "+step+" WHERE key LIKE 'id "+prefix+"%'")
 	}
+}
+
+// TestEveryStatementIsCheapAfterABurst: the table was empty when it was analyzed, and
+// 4,000 events are due. A statement that reads each of them for each visits its square.
+func TestEveryStatementIsCheapAfterABurst(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d target) {
+		t.Helper()
+		if d.dialect != database.DialectPostgres {
+			t.Skip("SQLite's planner has no statistics unless ANALYZE is run")
+		}
+		const backlog = 4000
+		for name, tc := range map[string]struct {
+			analyzed, running bool
+			one               bool // all events are of one resource
+			many              int  // rows that a statement may visit
+		}{
+			"never analyzed":                 {many: 1000},
+			"empty":                          {analyzed: true, many: 1000},
+			"empty, one resource":            {analyzed: true, one: true, many: 6 * backlog},
+			"empty, a process that runs":     {analyzed: true, running: true, many: 6 * backlog},
+			"never, one, a process runs":     {running: true, one: true, many: 6 * backlog},
+			"never, a process that runs too": {running: true, many: 6 * backlog},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				in := newInboxTable(t, d, "")
+				if tc.analyzed {
+					in.exec(t, "ANALYZE "+in.name)
+				}
+				db, log := explained(t)
+				s := in.open(t, db)
+				for i := range 8 { // PostgreSQL settles on plans
+					useQueue(t, s, fmt.Sprint("early", i))
+				}
+				in.add(t, "late", backlog, 1, 0)
+				in.exec(t, "UPDATE "+in.name+" SET fact = 'of ' || event_id, signed = 0 WHERE event_id LIKE 'late%'")
+				if tc.one {
+					in.exec(t, "UPDATE "+in.name+" SET resource = 'transaction/one' WHERE event_id LIKE 'late%'")
+				}
+				if !tc.running {
+					db, log = explained(t)
+					s = in.open(t, db)
+				}
+				log.Take()
+				useQueue(t, s, "after")
+				most, statements := 0, 0
+				for _, p := range log.Take() {
+					if !strings.Contains(p.Query, "gateway_webhook_events") {
+						continue
+					}
+					statements++
+					if strings.HasPrefix(p.Query, "SELECT key, event_id") { // a page of Unfinished, which only River's inbox reads
+						require.LessOrEqual(t, p.Root.Visited(), 6*backlog, "rows of a page:\n%s", &p)
+						continue
+					}
+					require.LessOrEqual(t, p.Root.Visited(), tc.many, "rows that a statement visited:\n%s", &p)
+					most = max(most, p.Root.Visited())
+				}
+				require.Greater(t, statements, 25, "most statements of a queue")
+				t.Log("most rows visited: ", most)
+			})
+		}
+	})
+}
+
+// useQueue calls each method of a store that workers and receivers call, with events of its
+// own and with others that are due.
+func useQueue(t *testing.T, s *sqlstore.Store[*sql.Tx], prefix string) {
+	t.Helper()
+	ctx := t.Context()
+	put := func(name, fact string, signed bool) string {
+		id := prefix + name
+		e, err := s.Put(ctx, webhook.Record{
+			Key: "id " + id, EventID: id, Kind: webhook.TransactionPaid, Resource: "transaction/" + id, Fact: fact, Signed: signed, Body: []byte("{}"),
+		})
+		require.NoError(t, err)
+		return e.Key
+	}
+	claim := func(key string) *webhook.Claim {
+		c, _, err := s.Claim(ctx, key, time.Minute)
+		require.NoError(t, err)
+		require.NotNil(t, c, key)
+		return c
+	}
+	settle := func(c *webhook.Claim, d webhook.Disposition) { require.NoError(t, s.Settle(ctx, c, d)) }
+
+	put("confirmed", "fact "+prefix, false)
+	put("signed", "fact "+prefix, true)
+	put("confirmed", "fact "+prefix, false)
+	c := claim(put("held", "", true))
+	require.NoError(t, s.Extend(ctx, c, time.Minute))
+	settle(c, webhook.Disposition{State: webhook.StateWaiting, Released: true})
+	c = claim("id " + prefix + "held")
+	settle(c, webhook.Disposition{State: webhook.StateWaiting, Reason: "failed"})
+	c = claim("id " + prefix + "held")
+	settle(c, webhook.Disposition{State: webhook.StateUnhandled, Family: webhook.FamilyTransaction})
+	_, err := s.NextUnhandled(ctx, func(webhook.Family, webhook.Kind) bool { return true }, 4, time.Minute)
+	require.NoError(t, err)
+	key := put("dead", "", true)
+	settle(claim(key), webhook.Disposition{State: webhook.StateDead, Reason: "failed"})
+	n, err := s.Requeue(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	settle(claim(key), webhook.Disposition{State: webhook.StateDead, Reason: "failed"})
+	_, err = s.Discard(ctx, key)
+	require.NoError(t, err)
+	ordered, _, err := s.ClaimInOrder(ctx, put("ordered", "", true), time.Minute)
+	require.NoError(t, err)
+	require.NotNil(t, ordered)
+	settle(ordered, done)
+	for range 3 {
+		claims, err := s.Next(ctx, 16, time.Minute)
+		require.NoError(t, err)
+		for _, c := range claims {
+			settle(c, done)
+		}
+	}
+	_, err = s.Unfinished(ctx, "", 10)
+	require.NoError(t, err)
+}
+
+// On SQLite no statement of the queue scans the table.
+func TestNoStatementScansTheTableOnSQLite(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("sqlite", sqliteDSN(filepath.Join(t.TempDir(), "events.db")))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	driver := plans.OnSQLite(db)
+	s := sqlstore.New(driver)
+	require.NoError(t, s.Migrate(t.Context()))
+	useQueue(t, view(s, "shop"), "one")
+	scans, statements, err := driver.Scans(t.Context(), "gateway_webhook_events")
+	require.NoError(t, err)
+	require.Greater(t, statements, 20)
+	scans = slices.DeleteFunc(scans, func(text string) bool { return strings.Contains(text, "SET due = CASE WHEN due > since") }) // once in a process
+	require.Empty(t, scans)
 }

@@ -386,7 +386,7 @@ func (p *Play) readCharges(ctx context.Context) ([]*Charge, error) {
 			Refunded: tx.RefundedAmount, Foreign: p.foreign[tx.ID],
 		}
 		if !tx.PaidAt.IsZero() {
-			c.Paid = cmp.Or(tx.PaidAmount, c.Amount)
+			c.Paid = tx.Charged()
 		}
 		c.Ref = tx.ExternalRef
 		c.marks = tx.ExternalRef + " " + tx.Metadata.Text()

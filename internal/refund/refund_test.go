@@ -47,3 +47,41 @@ func TestCompare(t *testing.T) {
 		t.Errorf("a refunded transaction without amounts: %d, want Applied", got)
 	}
 }
+
+// A gateway may omit paid_amount, and report in amount what it settles: a Full refund must
+// not take what is left for refunded.
+func TestWithoutAPaidAmount(t *testing.T) {
+	t.Parallel()
+	full := refund.Goal{Full: true}
+	for name, c := range map[string]struct {
+		tx      gateway.Transaction
+		missing int64
+		reached bool
+	}{
+		"part, document":                    {gateway.Transaction{Status: "partially_refunded", Amount: 1000, RefundedAmount: 300}, 700, false},
+		"part, live":                        {gateway.Transaction{Status: "partially_refunded", Amount: 190, BasePrice: 1000, RefundedAmount: 300}, 700, false},
+		"part, less in amount":              {gateway.Transaction{Status: "partially_refunded", Amount: 190, RefundedAmount: 300}, 0, false},
+		"all":                               {gateway.Transaction{Status: "refunded", Amount: 1000, RefundedAmount: 1000}, 0, true},
+		"all, more in amount":               {gateway.Transaction{Status: "refunded", Amount: 1000, RefundedAmount: 900}, 0, true},
+		"all, disputed since":               {gateway.Transaction{Status: "chargedback", Amount: 1000, RefundedAmount: 1000}, 0, true},
+		"not paid yet":                      {gateway.Transaction{Status: "pending", Amount: 1000}, 1000, false},
+		"no amount at all":                  {gateway.Transaction{Status: "paid"}, 0, false},
+		"paid in part, with a paid_amount":  {gateway.Transaction{Status: "partially_paid", Amount: 1000, PaidAmount: 400, RefundedAmount: 400}, 0, true},
+		"unknown status, with paid_amount":  {gateway.Transaction{Status: "brand_new", Amount: 190, PaidAmount: 1000, RefundedAmount: 300}, 700, false},
+		"unknown status, without an amount": {gateway.Transaction{Status: "brand_new", RefundedAmount: 300}, 0, false},
+	} {
+		if got := full.Missing(&c.tx); got != c.missing {
+			t.Errorf("%s: %d cents are missing, want %d", name, got, c.missing)
+		}
+		if got := full.Reached(&c.tx); got != c.reached {
+			t.Errorf("%s: reached %t, want %t", name, got, c.reached)
+		}
+		want := refund.NotApplied
+		if c.reached {
+			want = refund.Applied
+		}
+		if got := full.Compare(&c.tx, 0, c.missing); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}

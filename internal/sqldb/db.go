@@ -152,6 +152,25 @@ func (db *DB) Durable(ctx context.Context, run func(Tx) error) error {
 	})
 }
 
+// ByIndex runs a statement that looks through a queue, in a transaction in which PostgreSQL
+// uses indexes and no JIT compiler. A queue that was empty when its statistics or its plan
+// were made, and has filled up since, would be scanned, or read and sorted, as a whole. And
+// the planner counts the empty pages of an index that vacuum has just cleaned: it takes a
+// lookup for a long scan, and compiling it takes a hundred times as long as running it.
+func (db *DB) ByIndex(ctx context.Context, run func(Session) error) error {
+	if db.Dialect() == database.DialectSQLite {
+		return run(db.Conn())
+	}
+	return db.Transaction(ctx, func(tx Tx) error {
+		if _, err := tx.Exec(ctx, byIndex); err != nil {
+			return err
+		}
+		return run(db.In(tx))
+	})
+}
+
+const byIndex = `SELECT set_config('jit', 'off', TRUE), set_config('enable_bitmapscan', 'off', TRUE), set_config('enable_seqscan', 'off', TRUE), ` + RaiseCommit
+
 // UserTx begins a durable transaction for code of a user, which has the session's default
 // isolation: the user's statements may depend on it. It is repeated until first, which takes
 // the locks, succeeds; then work runs once. Then it is committed.

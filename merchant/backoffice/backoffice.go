@@ -121,10 +121,11 @@ type view struct {
 type visit struct {
 	*office
 
-	w       http.ResponseWriter
-	r       *http.Request
-	who     string
-	allowed bool
+	w        http.ResponseWriter
+	r        *http.Request
+	readable bool // the form and the query
+	who      string
+	allowed  bool
 }
 
 // page shows something; a nil view means that it has written the response itself.
@@ -160,11 +161,15 @@ const maxForm = 64 << 10
 // ServeHTTP implements [http.Handler].
 func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header(w.Header())
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	v := &visit{office: o, w: w, r: r}
 	if o.cfg.Actor != nil {
 		v.who, v.allowed = o.cfg.Actor(r)
 		v.allowed = v.allowed && strings.TrimSpace(v.who) != ""
 	}
+	// Otherwise FormValue would read the file of a multipart form, whatever the method, and
+	// write it to the disk.
+	v.readable = r.ParseForm() == nil
 	v.serve() //nolint:contextcheck // the visit has the request
 }
 
@@ -212,7 +217,7 @@ func (v *visit) act(do page) (*view, error) {
 	if !v.fromHere() {
 		return v.refuse(http.StatusForbidden, "The form did not come from this page, so nothing was changed. A proxy in front must pass on the headers Host, Origin and Sec-Fetch-Site."), nil
 	}
-	if !v.parsed() {
+	if !v.readable {
 		return v.refuse(http.StatusBadRequest, "The form could not be read, or is too long. Nothing was changed."), nil
 	}
 	return do(v)
@@ -223,12 +228,6 @@ func (v *visit) act(do page) (*view, error) {
 func (v *visit) fromHere() bool {
 	named := v.r.Header.Get("Sec-Fetch-Site") != "" || v.r.Header.Get("Origin") != ""
 	return named && v.origin.Check(v.r) == nil
-}
-
-// parsed reports whether a form could be read.
-func (v *visit) parsed() bool {
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-	return v.r.ParseForm() == nil
 }
 
 // refusal is a page that only says why there is no other.

@@ -1,18 +1,23 @@
 package backoffice_test
 
 import (
+	"context"
 	"database/sql"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/upload"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/merchant/backoffice"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 func actor(*http.Request) (string, bool) { return "Rui", true }
@@ -82,6 +87,64 @@ func TestNothingIsAllowedByDefault(t *testing.T) {
 		out := send(t, cfg, same)
 		assert.Equal(t, http.StatusForbidden, out.Code, name)
 		assert.Contains(t, out.Body.String(), "Nothing was changed", name)
+	}
+}
+
+// empty is a merchant that has nothing.
+type empty struct{}
+
+func (empty) Accounts() []string                                         { return []string{"shop"} }
+func (empty) Zone(string) (*time.Location, error)                        { return time.UTC, nil }
+func (empty) Health(context.Context) (h merchant.Health, err error)      { return h, merchant.ErrNotFound }
+func (empty) Find(context.Context, string) ([]merchant.Hit, error)       { return nil, nil }
+func (empty) Problems(context.Context) ([]*merchant.Problem, error)      { return nil, nil }
+func (empty) Resolve(context.Context, string, merchant.Resolution) error { return merchant.ErrNotFound }
+
+func (empty) Record(context.Context, string, string) (*merchant.Record, error) {
+	return nil, merchant.ErrNotFound
+}
+
+func (empty) Problem(context.Context, string) (*merchant.Problem, error) {
+	return nil, merchant.ErrNotFound
+}
+
+func (empty) DeadLetters(context.Context, string, webhook.DeadLetterQuery) ([]merchant.DeadLetter, error) {
+	return nil, nil
+}
+
+func (empty) Month(context.Context, string, string) (*merchant.Statement, error) {
+	return nil, merchant.ErrNotFound
+}
+
+func (empty) CheckMonth(context.Context, string, string) (*merchant.Statement, []merchant.Difference, error) {
+	return nil, nil, merchant.ErrNotFound
+}
+
+func (empty) Export(context.Context, io.Writer, string, string, merchant.Format) error {
+	return merchant.ErrNotFound
+}
+
+// A page never reads a file, whoever sends it: net/http would write it to the disk.
+func TestNoPageReadsAFile(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]backoffice.Config{
+		"a viewer":   {},
+		"an actor":   {Actor: actor},
+		"in a query": {Actor: func(r *http.Request) (string, bool) { return r.FormValue("who"), true }},
+	} {
+		pages, err := backoffice.New(empty{}, cfg)
+		require.NoError(t, err)
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
+			for _, page := range []string{
+				"", "find", "order", "charge", "refund", "payout", "subscription", "problems", "problem", "dead-letters", "month", "export", "style.css", "none",
+			} {
+				r, file, err := upload.Request(t.Context(), method, "http://shop.test/admin/"+page+"?who=Rui&account=shop")
+				require.NoError(t, err)
+				pages.ServeHTTP(httptest.NewRecorder(), r)
+				assert.LessOrEqual(t, file.Read, int64(128<<10), "%s: %s %s", name, method, page)
+				assert.Nil(t, r.MultipartForm, "%s: %s %s", name, method, page)
+			}
+		}
 	}
 }
 

@@ -154,7 +154,7 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 			continue
 		}
 		e := entry{
-			id: tx.ID, status: string(tx.Status), amount: cmp.Or(tx.BasePrice, tx.Amount), paid: tx.PaidAmount, refunded: tx.RefundedAmount,
+			id: tx.ID, status: string(tx.Status), amount: cmp.Or(tx.BasePrice, tx.Amount), paid: tx.Paid(), refunded: tx.RefundedAmount,
 			currency: string(tx.Currency), method: string(tx.Method),
 		}
 		if m.w.live() && (&order{}).rank(e.status) >= settledRank { // the live dialect's list has no amounts
@@ -162,7 +162,7 @@ func (m *merchant) atGateway(ctx context.Context) (account, error) {
 			if err != nil {
 				return a, err
 			}
-			e.paid, e.refunded = full.PaidAmount, full.RefundedAmount
+			e.paid, e.refunded = full.Paid(), full.RefundedAmount
 		}
 		a.resources[cmp.Or(tx.ExternalRef, tx.ID)] = e
 	}

@@ -180,6 +180,6 @@ func (b *books) sync(o *order, sub *gateway.Subscription) {
 			b.add(c)
 		}
 		c.reach(string(tx.Status))
-		c.paid, c.refunded = tx.PaidAmount, tx.RefundedAmount
+		c.paid, c.refunded = tx.Paid(), tx.RefundedAmount
 	}
 }

@@ -157,7 +157,7 @@ func (a *yearAudit) transactions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		there := money{paid: t.PaidAmount, refunded: t.RefundedAmount}
+		there := money{paid: t.Paid(), refunded: t.RefundedAmount}
 		if t.Status == gateway.TransactionChargedback || t.Status == gateway.TransactionMED || t.Status == gateway.TransactionPreChargedback || t.Status == gateway.TransactionInProtest {
 			there.disputed = there.paid - there.refunded
 			if t.Status != gateway.TransactionChargedback {

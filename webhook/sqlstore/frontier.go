@@ -252,7 +252,7 @@ func (s *core) sweep(ctx context.Context, l look) (found []waitingEvent, err err
 
 // expire returns claims whose lease expired at or after from to their queue.
 func (s *core) expire(ctx context.Context, from int64) error {
-	return s.interpreted(ctx, func(tx sqldb.Session) error {
+	return s.byIndex(ctx, func(tx sqldb.Session) error {
 		_, err := tx.Exec(ctx, s.q.expire, from)
 		return err
 	})
@@ -266,7 +266,7 @@ type waitingEvent struct {
 }
 
 func (s *core) waitingEvents(ctx context.Context, query string, args ...any) (found []waitingEvent, err error) {
-	err = s.interpreted(ctx, func(tx sqldb.Session) error {
+	err = s.byIndex(ctx, func(tx sqldb.Session) error {
 		found, err = sqldb.All(ctx, tx, query, args, func(row database.Scanner) (e waitingEvent, err error) {
 			err = row.Scan(&e.due, &e.resource, &e.free)
 			return e, err

@@ -78,11 +78,11 @@ const durableKey = ` RETURNING key, (SELECT ` + sqldb.RaiseCommit + `)`
 const ended = ` WHERE seq = ANY(ARRAY(SELECT e.seq FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS c(key, token),
 	LATERAL (SELECT r.seq FROM {t} AS r WHERE r.key = c.key AND r.token = c.token AND r.state + 0 = 2 FOR UPDATE SKIP LOCKED) AS e))` + durableKey
 
-// place is the due time of an event that is not repeated later because of what it did. If
-// another one of its resource follows, it keeps its due time, and so its place. Usually
-// there is none, and the current time lets other processes find the event at once (see
-// frontier).
-const place = `CASE WHEN (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.account = {row}.account
+// placeBeforeFrontier is the due time, on PostgreSQL, of an event that is not repeated later
+// because of what it did. If another one of its resource follows, it keeps its due time, and
+// so its place. Usually there is none, and the current time lets other processes find the
+// event at once (see frontier). On SQLite, which has no frontier, it keeps its due time.
+const placeBeforeFrontier = `CASE WHEN (SELECT f.seq FROM {t} AS f WHERE f.state + 0 = 1 AND f.resource <> '' AND f.account = {row}.account
 				AND f.resource = {row}.resource AND f.due + 0 <= {now} LIMIT 1) IS NULL THEN {now} ELSE {row}.due END`
 
 // expires ends a claim whose lease has expired. The first two in a row do not count as
@@ -135,9 +135,9 @@ const fronts = `SELECT f.seq, f.due, f.resource FROM jsonb_array_elements_text({
 // account. It is a part of the text: as a parameter it would not change within a
 // process either, and names have no characters with a meaning in SQL.
 func statement(db *sqldb.DB, account, text string) string {
-	in, ni, waiting, skipE, commit := `IN `, ``, `e.state = 1`, ``, ``
+	in, ni, waiting, place, skipE, commit := `IN `, ``, `e.state = 1`, `{row}.due`, ``, ``
 	if db.Dialect() == database.DialectPostgres {
-		in, ni, waiting = `= ANY(ARRAY`, `)`, `e.state + 0 = 1`
+		in, ni, waiting, place = `= ANY(ARRAY`, `)`, `e.state + 0 = 1`, placeBeforeFrontier
 		skipE, commit = ` FOR UPDATE OF e SKIP LOCKED`, durable
 	}
 	text = strings.NewReplacer("{columns}", columns, "{free}", isFree, "{rest}", rest, "{place}", place, "{wait}", wait, "{in}", in, "{ni}", ni,
@@ -161,10 +161,13 @@ func newQueries(db *sqldb.DB, account string) queries {
 		entry: sql(`SELECT COALESCE(w.key, e.key), COALESCE(w.state, e.state), e.digest,
 			CASE WHEN w.seq IS NULL THEN ` + strings.ReplaceAll(wait, "{row}", "e") + ` ELSE ` + strings.ReplaceAll(wait, "{row}", "w") + ` END
 			FROM {t} AS e LEFT JOIN {t} AS w ON w.seq = e.stands_in WHERE e.key = ? AND e.account = {a}`),
-		twinOfConfirmed: sql(`SELECT key FROM {t} WHERE key <> ? AND account = {a} AND fact <> '' AND (fact = ? OR (event_id = ? AND signed = 1))
-			ORDER BY seq LIMIT 1`),
-		twinOfSigned: sql(`SELECT seq, key, state, {wait} FROM {t} WHERE account = {a} AND signed = 0 AND fact <> '' AND (matched = '' OR matched = ?)
-			AND (fact = ? OR (event_id = ? AND kind = ? AND resource = ?)) ORDER BY CASE WHEN fact = ? THEN 0 ELSE 1 END, seq LIMIT 1`),
+		// SQLite uses an index for a part of an OR only if the part implies its condition, and
+		// "seq + 0" keeps both from reading all rows in the order of seq.
+		twinOfConfirmed: sql(`SELECT key FROM {t} WHERE key <> ? AND account || '' = {a}
+			AND ((fact <> '' AND fact = ?) OR (fact <> '' AND event_id = ? AND signed = 1)) ORDER BY seq + 0 LIMIT 1`),
+		twinOfSigned: sql(`SELECT seq, key, state, {wait} FROM {t} WHERE account || '' = {a} AND signed = 0 AND (matched = '' OR matched = ?)
+			AND ((fact <> '' AND fact = ?) OR (fact <> '' AND event_id = ? AND kind = ? AND resource = ?))
+			ORDER BY CASE WHEN fact = ? THEN 0 ELSE 1 END, seq LIMIT 1`),
 		unfinished: sql(`SELECT key, event_id, kind, resource FROM {t} WHERE account = {a} AND (state = 1 OR state = 2 OR state = 5) AND key > ?
 			ORDER BY key LIMIT ?`),
 		putAway: sql(`DELETE FROM {t} WHERE key = ? AND account = {a}`),

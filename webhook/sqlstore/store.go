@@ -320,7 +320,7 @@ func (s *core) claims(ctx context.Context, query string, args func(token string)
 		return nil, err
 	}
 	var found []claimRow
-	err = s.interpreted(ctx, func(tx sqldb.Session) error {
+	err = s.byIndex(ctx, func(tx sqldb.Session) error {
 		found, err = sqldb.All(ctx, tx, query, args(token.String()), scanClaim)
 		return err
 	})

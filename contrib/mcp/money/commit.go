@@ -265,8 +265,7 @@ func (p *plane) refund(ctx context.Context, who string, i *intent.Intent) *Resul
 	if err != nil {
 		return show(i).fail(err)
 	}
-	left := params.goal().Missing(t)
-	if left <= 0 && t.RefundedAmount > 0 {
+	if params.goal().Reached(t) {
 		done, err := p.journal.Complete(who, i.ID, t.ID)
 		if err != nil {
 			return show(i).fail(err)
@@ -274,6 +273,12 @@ func (p *plane) refund(ctx context.Context, who string, i *intent.Intent) *Resul
 		r := show(done)
 		r.Resource = transaction(t)
 		return r
+	}
+	left := params.goal().Missing(t)
+	if left < 1 { // and yet the status says that something is left
+		return show(i).fail(&gateway.ValidationError{Fields: []gateway.FieldError{{
+			Field: "full", Message: "the gateway does not report how much is left: prepare the refund with up_to", Code: "invalid",
+		}}})
 	}
 	sent, err := p.journal.Begin(who, i.ID, &intent.Before{Refunded: t.RefundedAmount, Refund: left}, entries)
 	if err != nil {

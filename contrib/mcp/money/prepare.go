@@ -123,11 +123,11 @@ func (p *plane) prepareRefund(ctx context.Context, who string, in RefundInput) *
 	}
 	amount := in.UpTo
 	if in.Full {
-		amount = t.PaidAmount // of which part may have been refunded before
+		amount = t.Paid() // of which part may have been refunded before
 	}
-	if amount < 1 || amount > t.PaidAmount {
+	if amount < 1 || amount > t.Paid() {
 		return new(Result).fail(&gateway.ValidationError{Fields: []gateway.FieldError{{
-			Field: "up_to", Message: fmt.Sprintf("must be at most what was paid: %d cents", t.PaidAmount),
+			Field: "up_to", Message: fmt.Sprintf("must be at most what was paid: %d cents", t.Paid()),
 		}}})
 	}
 	// The gateway's spelling of the id: two refunds of one transaction must know each other,
@@ -202,7 +202,7 @@ func (p *plane) ended(ctx context.Context, i *intent.Intent) bool {
 		status = string(t.Status)
 	} else {
 		t, err := p.client.Transactions.Get(ctx, i.ResourceID, gateway.MaxAttempts(1))
-		if err != nil || t.PaidAmount != 0 || !unpaid(t) {
+		if err != nil || t.Paid() != 0 || !unpaid(t) {
 			return false
 		}
 		status = string(t.Status)

@@ -128,7 +128,7 @@ func (p *plane) list(ctx context.Context, in ListInput) *Result {
 func summary(t *gateway.Transaction) Resource {
 	return Resource{
 		Type: "transaction", ID: code(t.ID), Status: code(t.Status), Amount: t.Charged(), Currency: code(t.Currency), Method: code(t.Method),
-		Settled: t.Status.Settled(), Paid: t.PaidAmount, Refunded: t.RefundedAmount, CreatedAt: stamp(t.CreatedAt.Time),
+		Settled: t.Status.Settled(), Paid: t.Paid(), Refunded: t.RefundedAmount, CreatedAt: stamp(t.CreatedAt.Time),
 		Untrusted: untrusted("buyer_name", t.Buyer.Name, "external_ref", t.ExternalRef, "metadata", t.Metadata.Text(), "products", products(t.Products)),
 	}
 }

@@ -313,7 +313,7 @@ func (r *Result) done(i *intent.Intent) {
 func transaction(t *gateway.Transaction) *Resource {
 	r := &Resource{
 		Type: "transaction", ID: code(t.ID), Status: code(t.Status), Amount: t.Charged(), Currency: code(t.Currency), Method: code(t.Method),
-		Settled: t.Settled(), Paid: t.PaidAmount, Refunded: t.RefundedAmount, CreatedAt: stamp(t.CreatedAt.Time),
+		Settled: t.Settled(), Paid: t.Paid(), Refunded: t.RefundedAmount, CreatedAt: stamp(t.CreatedAt.Time),
 		Untrusted: untrusted("buyer_name", t.Buyer.Name, "external_ref", t.ExternalRef, "metadata", t.Metadata.Text(), "products", products(t.Products)),
 	}
 	if t.Pix != nil {

@@ -46,7 +46,13 @@ func no(string) *mcp.ElicitResult { return &mcp.ElicitResult{Action: "decline"} 
 
 func connect(t *testing.T, decide decisions, version string, allow ...intent.Kind) *host {
 	t.Helper()
-	h := &host{t: t, server: mockserver.Run(t, mockserver.WithOpeningBalance(1e9)), path: filepath.Join(t.TempDir(), "journal"), audit: new(bytes.Buffer)}
+	return connectTo(t, mockserver.Run(t, mockserver.WithOpeningBalance(1e9)), decide, version, allow...)
+}
+
+// connectTo is connect with a given gateway.
+func connectTo(t *testing.T, server *mockserver.Server, decide decisions, version string, allow ...intent.Kind) *host {
+	t.Helper()
+	h := &host{t: t, server: server, path: filepath.Join(t.TempDir(), "journal"), audit: new(bytes.Buffer)}
 	h.client = h.server.Client(gateway.WithAccount("shop"))
 	limits := intent.Limits{}
 	for _, text := range []string{"payout=100000/day", "refund=100000/day", "charge=100000/day"} {
@@ -68,7 +74,7 @@ func connect(t *testing.T, decide decisions, version string, allow ...intent.Kin
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := money.NewServer(money.Config{Client: h.client, Balance: balance, Journal: h.journal, Allow: allow, Sealer: sealer, Audit: h.audit})
+	plane, err := money.NewServer(money.Config{Client: h.client, Balance: balance, Journal: h.journal, Allow: allow, Sealer: sealer, Audit: h.audit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +86,7 @@ func connect(t *testing.T, decide decisions, version string, allow ...intent.Kin
 		}
 	}
 	near, far := mcp.NewInMemoryTransports()
-	serving, err := server.Connect(t.Context(), near, nil)
+	serving, err := plane.Connect(t.Context(), near, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,8 +397,6 @@ const (
 	phone    = "+5511987654321"
 )
 
-// TestTextsOfOthersAreData plants an instruction and secrets in every text of a
-// transaction and a transfer, and looks where the tools show them.
 // Two refunds of a transaction know each other, however the agent spells its id.
 func TestASecondRefundIsSimilarInEverySpellingOfTheID(t *testing.T) {
 	t.Parallel()
@@ -415,6 +419,61 @@ func TestASecondRefundIsSimilarInEverySpellingOfTheID(t *testing.T) {
 	}
 }
 
+// A gateway may omit paid_amount: what was paid is shown and refunded all the same, and
+// nothing of a charge that is not paid.
+func TestARefundWithoutAPaidAmount(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []mockserver.Dialect{mockserver.Document, mockserver.Live} {
+		for _, shape := range []string{"no-paid-amount", "zero-paid-amount"} {
+			server := mockserver.Run(t, mockserver.WithOpeningBalance(1e9), mockserver.WithDialect(dialect))
+			h := connectTo(t, server, yes, "", everything...)
+			if err := server.Faults.Add(mockserver.Shape(shape)); err != nil {
+				t.Fatal(err)
+			}
+			tx, err := h.client.Transactions.Create(t.Context(), gateway.TransactionParams{
+				ExternalRef: "order-1", Amount: 10_000, Method: gateway.Pix,
+				Buyer:    gateway.BuyerParams{Name: "Ana Lima", Email: email, Document: &gateway.Document{Type: gateway.CPF, Number: document}},
+				Products: []gateway.Product{{Name: "Mug", Price: 10_000}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, raw, failed := h.call("prepare_refund", map[string]any{"for": "too early", "transaction_id": tx.ID, "full": true}); !failed || r.Intent != "" {
+				t.Errorf("%v, %s: a refund of an unpaid charge was prepared: %s", dialect, shape, raw)
+			}
+			if err := server.Transactions.Pay(tx.ID); err != nil {
+				t.Fatal(err)
+			}
+			for _, refund := range []struct {
+				arguments map[string]any
+				refunded  int64
+			}{
+				{map[string]any{"for": "part", "transaction_id": tx.ID, "up_to": 3000}, 3000},
+				{map[string]any{"for": "rest", "transaction_id": tx.ID, "full": true}, 10_000},
+			} {
+				prepared, raw, failed := h.call("prepare_refund", refund.arguments)
+				if failed || prepared.Amount != refund.refunded {
+					t.Fatalf("%v, %s: %s", dialect, shape, raw)
+				}
+				committed, raw, failed := h.call("commit_intent", map[string]any{"intent": prepared.Intent})
+				if failed || committed.State != string(intent.Done) {
+					t.Fatalf("%v, %s: %s", dialect, shape, raw)
+				}
+				now, err := h.client.Transactions.Get(t.Context(), tx.ID)
+				if err != nil || now.RefundedAmount != refund.refunded {
+					t.Errorf("%v, %s: %d are refunded, want %d (%v)", dialect, shape, now.RefundedAmount, refund.refunded, err)
+				}
+			}
+			got, raw, _ := h.call("get", map[string]any{"type": "transaction", "id": tx.ID})
+			if got.Resource == nil || got.Resource.Paid != 10_000 {
+				t.Errorf("%v, %s: %s", dialect, shape, raw)
+			}
+		}
+	}
+}
+
+// TestTextsOfOthersAreData plants an instruction and secrets in every text of a
+// transaction and a transfer, and looks where the tools show them.
 func TestTextsOfOthersAreData(t *testing.T) {
 	t.Parallel()
 	h := connect(t, yes, "", everything...)

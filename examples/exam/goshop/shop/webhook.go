@@ -102,7 +102,7 @@ func (s *Shop) believe(o *Order, e *webhook.Event) error {
 	}
 	tx := &gateway.Transaction{
 		ID: e.ResourceID, ExternalRef: o.Ref, Status: paid.Data.Status, Method: paid.Data.Method, Currency: paid.Data.Currency,
-		Amount: paid.Data.Amount, BasePrice: paid.Data.BasePrice, PaidAmount: paid.Data.PaidAmount,
+		Amount: paid.Data.Charged(),
 	}
 	if err := tx.Metadata.UnmarshalJSON([]byte(`"` + metadata(o.ID) + `"`)); err != nil {
 		return err
