@@ -297,6 +297,12 @@ func TestARefundThatIsShownAtLast(t *testing.T) {
 	s.expect("problem lower/refund/r1/")
 	s.read("c1", part(1000))
 	s.expect("over lower/r1", "refunded r1")
+
+	s = paidShop(t, books.Refund{ID: "r1", Operation: books.Sent, Amount: 1000})
+	s.outcome("r1", books.Applied, 1000)
+	s.at += 24 * 60
+	s.read("c1", seen{status: "in_protest", paid: 5000})
+	s.expect("disputed c1", "problem lower/refund/r1/", "problem in_protest/c1/1")
 }
 
 // The merchant chooses the IDs of refunds: one may be that of its charge, as the ID of a sale
