@@ -86,7 +86,7 @@ func (p *problems) keep(r books.Result) error {
 		if slices.Contains(p.keys, one.Key) {
 			return fmt.Errorf("the problem %s twice", one.Key)
 		}
-		if one.Text == "" || !strings.HasPrefix(one.Key, string(one.Kind)+"/"+one.Record+"/") {
+		if one.Text == "" || !strings.HasPrefix(one.Key, string(one.Kind)+"/") || !strings.Contains(one.Key, "/"+one.Record+"/") {
 			return fmt.Errorf("an incomplete problem: %+v", one)
 		}
 		p.open, p.keys = append(slices.Clip(p.open), one), append(slices.Clip(p.keys), one.Key)

@@ -23,7 +23,8 @@ type Books struct {
 type ledger struct {
 	order    *Order
 	record   string    // the ID of the record that facts and problems are about
-	raised   *[]Raised // what the record remembers of them
+	refund   bool      // record is a refund of the charge
+	raised   *[]Raised // what the record remembers of problems
 	currency gateway.Currency
 	source   Source
 	at       time.Time // when facts happened

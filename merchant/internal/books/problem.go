@@ -2,6 +2,7 @@ package books
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"time"
 )
@@ -11,16 +12,28 @@ import (
 type Raised struct {
 	Kind   ProblemKind
 	Record string // the ID of the record that it is about
+	Refund bool   // it is about a refund, whose ID may be that of the charge
 	Detail string // distinguishes it from others of its kind
 	Times  int    // how often it was raised
 	Over   bool
 	At     time.Time // of the last reading or outcome that showed it
 }
 
+// raisedOf yields the problems of a kind about the ledger's record that were ever raised.
+func (l *ledger) raisedOf(kind ProblemKind) iter.Seq[*Raised] {
+	return func(yield func(*Raised) bool) {
+		for i := range *l.raised {
+			if r := &(*l.raised)[i]; r.Kind == kind && r.Record == l.record && r.Refund == l.refund && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 // find returns the problem about the ledger's record, or nil if it was never raised.
 func (l *ledger) find(kind ProblemKind, detail string) *Raised {
-	for i := range *l.raised {
-		if r := &(*l.raised)[i]; r.Kind == kind && r.Record == l.record && r.Detail == detail {
+	for r := range l.raisedOf(kind) {
+		if r.Detail == detail {
 			return r
 		}
 	}
@@ -34,7 +47,7 @@ func (l *ledger) problem(kind ProblemKind, detail, format string, args ...any) {
 	r := l.find(kind, detail)
 	switch {
 	case r == nil:
-		*l.raised = append(*l.raised, Raised{Kind: kind, Record: l.record, Detail: detail})
+		*l.raised = append(*l.raised, Raised{Kind: kind, Record: l.record, Refund: l.refund, Detail: detail})
 		r = &(*l.raised)[len(*l.raised)-1]
 	case !r.Over:
 		if l.now.After(r.At) {
@@ -44,6 +57,9 @@ func (l *ledger) problem(kind ProblemKind, detail, format string, args ...any) {
 	}
 	r.Times, r.Over, r.At = r.Times+1, false, l.now
 	key := string(kind) + "/" + l.record + "/" + detail
+	if l.refund {
+		key = string(kind) + "/refund/" + l.record + "/" + detail
+	}
 	if r.Times > 1 {
 		key += "/" + strconv.Itoa(r.Times)
 	}
@@ -59,10 +75,9 @@ func (l *ledger) raise(key string, kind ProblemKind, format string, args ...any)
 // over says that the problems of a kind about the record do not hold any more.
 func (l *ledger) over(kind ProblemKind) {
 	open := false
-	for i := range *l.raised {
-		if r := &(*l.raised)[i]; r.Kind == kind && r.Record == l.record && !r.Over {
-			r.Over, open = true, true
-		}
+	for r := range l.raisedOf(kind) {
+		open = open || !r.Over
+		r.Over = true
 	}
 	if open {
 		l.ended(kind)
@@ -78,8 +93,8 @@ func (l *ledger) ended(kind ProblemKind) {
 
 // overIfLater is over, if this reading is later than all that showed the problems.
 func (l *ledger) overIfLater(kind ProblemKind) {
-	for i := range *l.raised {
-		if r := &(*l.raised)[i]; r.Kind == kind && r.Record == l.record && !r.Over && !l.now.After(r.At) {
+	for r := range l.raisedOf(kind) {
+		if !r.Over && !l.now.After(r.At) {
 			return
 		}
 	}
@@ -97,20 +112,18 @@ func (l *ledger) hold(holds bool, kind ProblemKind, detail, format string, args 
 	}
 }
 
-// about runs do for another record of the same ledger, such as a refund.
-func (l *ledger) about(record string, do func()) {
+// aboutRefund runs do for a refund of the ledger's charge.
+func (l *ledger) aboutRefund(id string, do func()) {
 	own := l.record
-	l.record = record
+	l.record, l.refund = id, true
 	do()
-	l.record = own
+	l.record, l.refund = own, false
 }
 
 // wasRaised reports whether a problem of a kind about the record was ever raised.
 func (l *ledger) wasRaised(kind ProblemKind) bool {
-	for i := range *l.raised {
-		if r := &(*l.raised)[i]; r.Kind == kind && r.Record == l.record {
-			return true
-		}
+	for range l.raisedOf(kind) {
+		return true
 	}
 	return false
 }

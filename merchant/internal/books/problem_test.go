@@ -1,6 +1,7 @@
 package books_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -293,9 +294,47 @@ func TestARefundThatIsShownAtLast(t *testing.T) {
 	s.outcome("r1", books.Applied, 1000)
 	s.at += 24 * 60
 	s.read("c1", seen{status: "paid", paid: 5000, changed: 1})
-	s.expect("problem lower/r1/")
+	s.expect("problem lower/refund/r1/")
 	s.read("c1", part(1000))
 	s.expect("over lower/r1", "refunded r1")
+
+	s = paidShop(t, books.Refund{ID: "r1", Operation: books.Sent, Amount: 1000})
+	s.outcome("r1", books.Applied, 1000)
+	s.at += 24 * 60
+	s.read("c1", seen{status: "in_protest", paid: 5000})
+	s.expect("disputed c1", "problem lower/refund/r1/", "problem in_protest/c1/1")
+}
+
+// The merchant chooses the IDs of refunds: one may be that of its charge, as the ID of a sale
+// by link is that of its transaction, or that of a payout.
+func TestARefundWithTheIDOfItsCharge(t *testing.T) {
+	t.Parallel()
+	b := books.Books{
+		Charge:  books.Charge{ID: "x", Origin: books.FromLink, Requested: 5000, Currency: gateway.BRL},
+		Refunds: []books.Refund{{ID: "x", Operation: books.Sent, Amount: 1000}},
+	}
+	var said []string
+	keep := func(next books.Books, r books.Result) {
+		b = next
+		for _, over := range r.Over {
+			said = append(said, fmt.Sprintf("over %s/%s", over.Kind, over.Record))
+		}
+		for _, p := range r.Problems {
+			assert.Equal(t, "x", p.Record)
+			said = append(said, p.Key)
+		}
+	}
+	paid := seen{status: "paid", paid: 5000, changed: 1}.transaction("t")
+	keep(books.ApplyTransaction(b, reading(paid, 1)))
+	keep(books.ApplyRefund(b, "x", books.InDoubt, 0, "", minute(2)))
+	keep(books.ApplyTransaction(b, reading(paid, 3)))
+	keep(books.ApplyRefund(b, "x", books.Applied, 1000, "", minute(4)))
+	for at := range 3 {
+		keep(books.ApplyTransaction(b, reading(paid, 4+24*60+at)))
+	}
+	assert.Equal(t, []string{"ambiguous/refund/x/", "over ambiguous/x", "lower/refund/x/"}, said)
+	_, _, r := books.ApplyPayoutOperation(books.Order{}, books.Payout{ID: "x", Operation: books.Sent}, books.InDoubt, "", start)
+	assert.Equal(t, "ambiguous/x/", r.Problems[0].Key)
 }
 
 func TestWhatWasLowerAgreesAgain(t *testing.T) {
@@ -342,7 +381,7 @@ func TestARequestIsInDoubtTwice(t *testing.T) {
 	for _, op := range []books.Operation{books.InDoubt, books.Waiting, books.Sent, books.InDoubt, books.Refused} {
 		s.outcome("r1", op, 0)
 	}
-	s.expect("problem ambiguous/r1/", "over ambiguous/r1", "problem ambiguous/r1//2", "over ambiguous/r1", "refund_rejected r1")
+	s.expect("problem ambiguous/refund/r1/", "over ambiguous/r1", "problem ambiguous/refund/r1//2", "over ambiguous/r1", "refund_rejected r1")
 
 	p := newPayout()
 	for _, op := range []books.Operation{books.InDoubt, books.Sent, books.InDoubt} {
@@ -425,7 +464,7 @@ func TestASubscriptionThatIsUnderstoodAgain(t *testing.T) {
 func TestTheProblemsOfTheRecordsThatAreGivenDoNotChange(t *testing.T) {
 	t.Parallel()
 	raised := func(kind books.ProblemKind, record string) []books.Raised {
-		return []books.Raised{{Kind: kind, Record: record, Times: 1, At: start}}
+		return []books.Raised{{Kind: kind, Record: record, Refund: record == "r", Times: 1, At: start}}
 	}
 	for _, record := range []string{"c", "r"} {
 		b := books.Books{Charge: books.Charge{ID: "c", Operation: books.InDoubt, Problems: raised(books.IsAmbiguous, record)}, Refunds: []books.Refund{{ID: "r", Operation: books.InDoubt}}}

@@ -26,7 +26,7 @@ func ApplyRefund(b Books, id string, op Operation, moved int64, reason string, a
 	default: // nothing to report
 	}
 	r.State = r.state()
-	c.about(id, func() { c.hold(op == InDoubt, IsAmbiguous, "", "it is not known whether refund %s was made", id) })
+	c.aboutRefund(id, func() { c.hold(op == InDoubt, IsAmbiguous, "", "it is not known whether refund %s was made", id) })
 	c.attribute()
 	return c.Books, c.Result
 }
@@ -66,11 +66,11 @@ func (c *charging) attribute() {
 			r.State = r.state()
 			f := c.fact(RefundDone, key(RefundDone, r.ID), c.callback(OnRefunded))
 			f.Record, f.Charge, f.About = r.ID, charge.ID, r.Moved
-			c.about(r.ID, func() { c.over(IsLower) })
+			c.aboutRefund(r.ID, func() { c.over(IsLower) })
 		default:
 			unclear = true
 			if v, _ := Absence(ByOlder, c.now.Sub(r.AppliedAt), patience); v == Gone {
-				c.about(r.ID, func() {
+				c.aboutRefund(r.ID, func() {
 					c.problem(IsLower, "", "refund %s of %d was confirmed, but the transaction does not show it", r.ID, r.Moved)
 				})
 			}

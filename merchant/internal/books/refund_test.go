@@ -111,7 +111,7 @@ func TestARefundInDoubtIsDecidedByAPerson(t *testing.T) {
 	s.read("c1", part(1500))
 	s.outcome("r1", books.InDoubt, 0)
 	assert.Equal(t, books.Ambiguous, s.refund("r1").State)
-	s.expect("refunded c1", "problem ambiguous/r1/") // the money is gone, whoever refunded it
+	s.expect("refunded c1", "problem ambiguous/refund/r1/") // the money is gone, whoever refunded it
 	assert.Equal(t, int64(1500), s.charge("c1").ByOthers)
 	s.outcome("r1", books.Applied, 1000)
 	s.expect("over ambiguous/r1", "refunded r1")
@@ -153,7 +153,7 @@ func TestAConfirmedRefundThatIsNeverShownIsAProblem(t *testing.T) {
 		read(s.at + 24*60 - 1)
 		assert.Empty(t, s.log, name)
 		read(s.at + 24*60)
-		s.expect("problem lower/r1/")
+		s.expect("problem lower/refund/r1/")
 		read(s.at + 48*60)
 		s.expect()
 		assert.Equal(t, books.Accepted, s.refund("r1").State)
@@ -168,7 +168,7 @@ func TestTheOutcomeOfARefundShowsThatAnotherIsMissing(t *testing.T) {
 	s.outcome("r1", books.Applied, 1000)
 	s.at += 24 * 60
 	s.outcome("r2", books.Applied, 1000)
-	s.expect("problem lower/r1/")
+	s.expect("problem lower/refund/r1/")
 }
 
 func TestTheRecordsThatAreGivenDoNotChange(t *testing.T) {

@@ -388,7 +388,7 @@ func TestFactsOfASubscription(t *testing.T) {
 	t.Parallel()
 	late := period("past_due", 0, 1)
 	_, _, r := books.ApplySubscription(books.Order{}, books.Subscription{ID: "m1"}, nil,
-		books.Reading[gateway.Subscription]{Resource: late, Source: books.FromWebhook, At: day(1)})
+		books.Reading[gateway.Subscription]{Resource: late, Source: books.FromWebhook, At: day(2)})
 	require.Len(t, r.Facts, 1)
 	assert.Equal(t, fmt.Sprintf("past_due/m1/%d", late.CurrentPeriodEnd.Unix()), r.Facts[0].Key)
 	assert.Equal(t, books.FromWebhook, r.Facts[0].Source)
