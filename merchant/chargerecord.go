@@ -280,7 +280,9 @@ func (ch *charge) next(now time.Time, cfg *Config) ledger.Plan {
 	for _, r := range ch.refunds {
 		switch {
 		case r.Operation == books.Applied && !r.Shown: // usually the next reading shows it
-			p.Wait, refunding = min(p.Wait, max(now.Sub(r.AppliedAt), soonestRefund), soonest), true
+			if since := now.Sub(r.AppliedAt); since < giveUp {
+				p.Wait, refunding = min(p.Wait, r.shownIn(since)), true
+			}
 		case !r.Operation.Ended():
 			p.Wait, refunding = min(p.Wait, soonest), true
 		}
@@ -300,6 +302,14 @@ func (ch *charge) next(now time.Time, cfg *Config) ledger.Plan {
 		p.Wait, p.Lane = cfg.CompareEvery, ledger.Routine
 	}
 	return p
+}
+
+// shownIn returns when a refund that is confirmed and not shown is looked for again.
+func (r *refund) shownIn(since time.Duration) time.Duration {
+	if since < day {
+		return min(max(since, soonestRefund), soonest)
+	}
+	return growing(since) // it is a problem
 }
 
 // final reports whether a charge that failed can't be paid any more: only a voucher is paid

@@ -35,7 +35,7 @@ func TestTheGuideShowsTheTimings(t *testing.T) {
 		"Comparison of what is paid":                    {defaults.CompareEvery, days(defaults.CompareFor)},
 		"… of what waits for the payer or the bank":     {soonest, latest},
 		"… of a charge that failed":                     {days(giveUp), days(day)},
-		"… of a refund that is confirmed and not shown": {soonestRefund, soonest, 24 * time.Hour},
+		"… of a refund that is confirmed and not shown": {soonestRefund, soonest, 24 * time.Hour, days(giveUp)},
 		"… of a subscription":                           {defaults.CompareEvery, soonest, pastDue},
 		"… that failed":                                 {(&comparer{m: &core{cfg: defaults}}).lease()},
 		"… that found the order locked":                 {busyWait},

@@ -34,6 +34,7 @@ func reasons() map[string]string {
 			outbox-reads outbox-sends outbox-search outbox-keys outbox-accounts`},
 		{"only payments, disputes and payouts of a live account show it", `
 			books-order books-paid-amount books-fee books-dispute books-payout books-periods
+			merchant-absence merchant-final
 			merchant-payouts merchant-links merchant-sales`},
 		{"a probe can't prove that no request is ever applied later", "outbox-settle"},
 		{"it is about the mock gateway itself", "memory-limit mock-limits host-names"},
