@@ -24,6 +24,7 @@ type YearConfig struct {
 	Months int
 	Dir    string // for the shop's database; empty
 	Defect YearDefect
+	Fate   Fate // "" for a gateway and clocks as they should be
 }
 
 // Year is a shop on package merchant with its SQLite database, its buyers, its bank and
@@ -41,7 +42,10 @@ type Year struct {
 	agenda agenda
 	people *rand.Rand // only the goroutine of RunYear draws from it
 
-	receiving atomic.Int32 // webhooks in progress; meanwhile the gateway's clock does not move
+	skew      atomic.Int64    // of the clock of the shop's database, in nanoseconds
+	shown     atomic.Int64    // how many statements used it
+	fated     map[string]bool // the faults of the fate, as text
+	receiving atomic.Int32    // webhooks in progress; meanwhile the gateway's clock does not move
 	late      sync.WaitGroup
 
 	mu      sync.Mutex // for what follows
@@ -71,12 +75,15 @@ type yearMonth struct {
 // YearCounts are the numbers of a year.
 type YearCounts struct {
 	Orders, Requests, Webhooks, Facts, Callbacks, Refunds, Crashes, Faults int
+
+	Fate int // how often the fate of the year showed: in requests and webhooks, or statements
 }
 
 // Add adds the counts of another year.
 func (c *YearCounts) Add(o YearCounts) {
 	c.Orders, c.Requests, c.Webhooks, c.Facts = c.Orders+o.Orders, c.Requests+o.Requests, c.Webhooks+o.Webhooks, c.Facts+o.Facts
 	c.Callbacks, c.Refunds, c.Crashes, c.Faults = c.Callbacks+o.Callbacks, c.Refunds+o.Refunds, c.Crashes+o.Crashes, c.Faults+o.Faults
+	c.Fate += o.Fate
 }
 
 // zone is the account's. A month begins at 3 o'clock UTC.
@@ -88,9 +95,10 @@ var zone = time.FixedZone("BRT", -3*60*60)
 func RunYear(ctx context.Context, cfg YearConfig) (log []byte, counts YearCounts, err error) {
 	y := &Year{
 		cfg: cfg, closingUntil: time.Now(), parcels: make(map[string]int), paidAt: make(map[string]time.Time),
-		decided: make(map[string]int64), members: make(map[string]time.Time),
+		fated: make(map[string]bool), decided: make(map[string]int64), members: make(map[string]time.Time),
 	}
-	y.people, y.network, y.crashes = y.stream("people"), y.stream("network"), y.stream("deaths")
+	y.people, y.network, y.crashes = stream(cfg.Seed, "people"), stream(cfg.Seed, "network"), stream(cfg.Seed, "deaths")
+	y.skew.Store(int64(cfg.Fate.startSkew()))
 	opts := []mockserver.Option{mockserver.WithSeed(cfg.Seed), mockserver.WithStart(time.Now()), mockserver.WithConsole(false)}
 	if cfg.Seed%2 == 1 {
 		opts = append(opts, mockserver.WithDialect(mockserver.Live))
@@ -104,9 +112,8 @@ func RunYear(ctx context.Context, cfg YearConfig) (log []byte, counts YearCounts
 	y.sound = y.gw.Client(noBackoff(), y.unharmed())
 	err = y.run(ctx)
 	y.late.Wait()
-	for _, f := range y.gw.Faults.Reports() {
-		y.counts.Faults += f.Fired
-	}
+	y.countFaults()
+	y.counts.Fate += int(y.shown.Load())
 	return y.log.Bytes(), y.counts, errors.Join(err, y.gw.Close())
 }
 
@@ -135,7 +142,7 @@ func (y *Year) run(ctx context.Context) (err error) {
 	y.opens(ctx)
 	first := time.Date(2000, time.January, 1, 0, 0, 0, 0, zone)
 	for month := range y.cfg.Months {
-		if err := y.planFaults(); err != nil {
+		if err := errors.Join(y.planFaults(), y.planFate(month)); err != nil {
 			return err
 		}
 		if err := y.until(ctx, first.AddDate(0, month+1, 0)); err != nil {
@@ -148,10 +155,10 @@ func (y *Year) run(ctx context.Context) (err error) {
 	return nil
 }
 
-func (y *Year) stream(name string) *rand.Rand {
+func stream(seed uint64, name string) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(name))                        // never fails
-	return rand.New(rand.NewPCG(y.cfg.Seed, h.Sum64())) //nolint:gosec // must be repeatable
+	_, _ = h.Write([]byte(name))                  // never fails
+	return rand.New(rand.NewPCG(seed, h.Sum64())) //nolint:gosec // must be repeatable
 }
 
 // note writes a line to the log.
@@ -239,11 +246,12 @@ func (y *Year) closeMonth(ctx context.Context, month int, name string) error {
 	y.closes(true)
 	y.closingUntil = time.Now().Add((rounds + 1) * length)
 	y.gw.Up()
-	for _, f := range y.gw.Faults.Reports() {
-		y.counts.Faults += f.Fired
-	}
+	y.countFaults()
 	y.gw.Faults.Clear()
 	y.gw.Webhooks.ClearFaults()
+	if err := y.befall(y.cfg.Fate.always()...); err != nil {
+		return err
+	}
 	y.shop.revive()
 	settled := 0
 	for round := 0; round < rounds && settled < 2; round++ {
