@@ -3,6 +3,7 @@ package merchant
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type courier struct {
 	workers int
 	due     []int64        // facts that are due
 	busy    map[int64]bool // facts whose callbacks run here
+	shared  bool           // another process delivers too
 	ended   chan delivered
 }
 
@@ -75,9 +77,16 @@ func (c *courier) run(ctx context.Context) {
 	}
 }
 
-// look finds facts that are due, at most one of each order. Other processes may have some.
+// looked is how many facts a look finds. It reads the whole queue, so there are few looks.
+const looked = 512
+
+// look finds facts that are due, at most one of each order. Other processes may have some: not
+// in the same order, so that they don't try the same ones all the time.
 func (c *courier) look(ctx context.Context) error {
-	facts, err := c.m.outside().Due(ctx, c.m.names(), 4*c.workers+len(c.busy))
+	facts, err := c.m.outside().Due(ctx, c.m.names(), looked+len(c.busy))
+	if c.shared {
+		rand.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
+	}
 	for _, seq := range facts {
 		if !c.busy[seq] {
 			c.due = append(c.due, seq)
@@ -106,5 +115,6 @@ func (c *courier) begin(ctx context.Context) {
 
 func (c *courier) end(d delivered) (changed bool) {
 	delete(c.busy, d.seq)
+	c.shared = c.shared || !d.changed
 	return d.changed
 }
