@@ -56,7 +56,7 @@ func (ch *charge) watched() (*watch, *account) { return &ch.Watch, ch.account }
 
 func (ch *charge) taken() error {
 	if ch.Books.Origin == books.FromSubscription {
-		return errOther{ch.Books.TransactionID}
+		return otherChargeError{ch.Books.TransactionID}
 	}
 	if ch.Ref == "" {
 		return fmt.Errorf("%w: transaction %s has a charge of another account", ErrAccount, ch.Books.TransactionID)

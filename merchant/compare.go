@@ -67,7 +67,7 @@ func (m *core) book(ctx context.Context, r compared, source books.Source, lock l
 		p.lock = lock
 		err := m.once(ctx, p, book)
 		s, ok := r.(*subscription)
-		if other, is := errors.AsType[errOther](err); is && ok && !slices.Contains(s.others, other.transaction) {
+		if other, is := errors.AsType[otherChargeError](err); is && ok && !slices.Contains(s.others, other.transaction) {
 			s.others = append(s.others, other.transaction)
 			continue
 		}

@@ -136,7 +136,7 @@ func addSales(ctx context.Context, l ledger.Ledger, a *account, p *LinkParams) e
 		}
 	}
 	catalog := make(map[string]gateway.CheckoutProduct)
-	for _, link := range append(links, *p) {
+	for _, link := range slices.Concat(links, []LinkParams{*p}) {
 		for _, product := range link.Products {
 			catalog[product.ExternalID] = product
 		}

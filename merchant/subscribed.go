@@ -265,8 +265,8 @@ func (b *bench) customerIs(ctx context.Context, r *operations.CustomerResult) er
 		return fmt.Errorf("merchant: the stored request for subscription %s can't be decoded: %w", s.ID, err)
 	}
 	create.CustomerID = s.CustomerID
-	if err := create.Validate(); errors.Is(err, gateway.ErrValidation) { // by rules of a newer release
-		b.subscriptionIs(books.Refused, err.Error())
+	if reason, valid := validNow(create); !valid {
+		b.subscriptionIs(books.Refused, reason)
 		return nil
 	}
 	if _, err := b.requests.insert(ctx, s.account, create, "subscription "+s.ID); err != nil {
@@ -274,6 +274,14 @@ func (b *bench) customerIs(ctx context.Context, r *operations.CustomerResult) er
 	}
 	b.subscriptionIs(books.Waiting, "")
 	return nil
+}
+
+// validNow reports whether a stored request is valid by the rules of this release, and why not.
+func validNow(create operations.CreateSubscription) (reason string, valid bool) {
+	if err := create.Validate(); err != nil {
+		return err.Error(), false
+	}
+	return "", true
 }
 
 // created stores the outcome of the request for the subscription.
@@ -330,10 +338,10 @@ func (b *bench) respond(sub *gateway.Subscription, e *operations.Entry) {
 // nil for one that can't be read.
 type transactionReadings map[string]*books.Reading[gateway.Transaction]
 
-// errOther reports that a transaction of a subscription is the charge of another record.
-type errOther struct{ transaction string }
+// otherChargeError reports that a transaction of a subscription is the charge of another record.
+type otherChargeError struct{ transaction string }
 
-func (e errOther) Error() string {
+func (e otherChargeError) Error() string {
 	return fmt.Sprintf("transaction %s of a subscription is the charge of another record", e.transaction)
 }
 

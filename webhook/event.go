@@ -1,11 +1,10 @@
 package webhook
 
 import (
-	"time"
-
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gateway-go/gateway"

@@ -139,15 +139,6 @@ func number(b bool) int64 {
 	return 0
 }
 
-// milliseconds returns the time from now on in which something is due, nil for never.
-func milliseconds(wait *time.Duration) *int64 {
-	if wait == nil {
-		return nil
-	}
-	ms := wait.Milliseconds()
-	return &ms
-}
-
 // inTime returns an age by the database's clock, which may have been set back.
 func inTime(ms int64) time.Duration { return time.Duration(max(ms, 0)) * time.Millisecond }
 

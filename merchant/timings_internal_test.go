@@ -103,7 +103,7 @@ func TestTheGuideListsTheProblems(t *testing.T) {
 		if len(cells) != 6 {
 			continue
 		}
-		for _, kind := range strings.Split(cells[1], ",") {
+		for kind := range strings.SplitSeq(cells[1], ",") {
 			offered[strings.Trim(kind, " `")] = cells[3]
 		}
 	}
