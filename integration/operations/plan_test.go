@@ -72,6 +72,7 @@ func (q *queue) open() {
 	q.log = log
 	q.outbox, err = operations.New(database.Postgres(explained), operations.Config{
 		Client: q.gw.Client(gateway.WithAccount("shop")), Logger: quiet, PollInterval: 20 * time.Millisecond,
+		SendTimeout: 10 * time.Second, SettleAfter: 20 * time.Second, // the machine may be busy
 	})
 	require.NoError(q, err)
 	require.NoError(q, q.outbox.Migrate(q.Context()))
