@@ -88,11 +88,13 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Ch
 		return nil, err
 	}
 	at := place{subject: ledger.OrderSubject(p.Order), lock: ledger.New, charges: true}
+	var added *charge
 	err = m.on(ctx, tx, at, func(b *bench) error {
 		asked := chargeRecord{Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1)}
 		ch, err := b.earlier(ctx, a, &asked)
 		if ch == nil && err == nil {
-			ch, err = b.addCharge(ctx, a, p, asked)
+			ch = b.addCharge(a, p, asked)
+			added = ch
 		}
 		if ch != nil {
 			c = ch.shown()
@@ -102,6 +104,12 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Ch
 		}
 		return err
 	})
+	switch {
+	case err != nil && added != nil:
+		return nil, err
+	case added != nil:
+		c.request = added.request
+	}
 	return c, err
 }
 
@@ -181,20 +189,18 @@ func (b *bench) withdraw(ctx context.Context, ch *charge) error {
 }
 
 // addCharge adds a new charge of the order and its request.
-func (b *bench) addCharge(ctx context.Context, a *account, p ChargeParams, asked chargeRecord) (*charge, error) {
+func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord) *charge {
 	attempt := b.attempts() + 1
 	p.ExternalRef = reference(a, p.Order, attempt)
-	request, err := b.requests.insert(ctx, a, operations.CreateTransaction(p.TransactionParams), "the reference "+p.ExternalRef+" was used for another charge")
-	if err != nil {
-		return nil, err
-	}
 	asked.Books = books.Charge{
 		ID: p.ExternalRef, Origin: books.FromOrder, Operation: books.Waiting, State: New, Currency: asked.Currency, Requested: asked.Amount, Asked: asked.Amount,
 	}
 	b.order.Currency = cmp.Or(b.order.Currency, asked.Currency)
 	ch := b.newCharge(a, asked, p.ExternalRef)
-	ch.request = request
-	return ch, nil
+	b.sends = append(b.sends, send{
+		a, operations.CreateTransaction(p.TransactionParams), "the reference " + p.ExternalRef + " was used for another charge", &ch.request,
+	})
+	return ch
 }
 
 // newCharge puts a new charge on the bench.
@@ -312,7 +318,7 @@ func (m *core) storeCharge(ctx context.Context, tx sqldb.Tx, a *account, r opera
 	if !ok {
 		return fmt.Errorf("%w: charge %s", ErrNotFound, ref)
 	}
-	p := place{subject: ledger.OrderSubject(order), lock: ledger.Known, charges: true, ends: ref}
+	p := place{subject: ledger.OrderSubject(order), lock: ledger.Known, charges: true, ends: request{kindCharge, ref}}
 	return m.on(ctx, tx, p, func(b *bench) error {
 		ch, err := b.charge(ref)
 		switch {

@@ -3,6 +3,7 @@ package merchant
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,11 @@ func (ch *charge) taken() error {
 		return fmt.Errorf("%w: transaction %s has a charge of another account", ErrAccount, ch.Books.TransactionID)
 	}
 	return fmt.Errorf("%w: charge %s", ErrReused, ch.Books.ID)
+}
+
+// holds reports whether a problem was raised that a reading may end.
+func holds(problems []books.Raised) bool {
+	return slices.ContainsFunc(problems, func(r books.Raised) bool { return !r.Over })
 }
 
 // books returns what a change of the charge needs.
@@ -190,7 +196,7 @@ func (ch *charge) read(ctx context.Context, source books.Source) (func(*bench) e
 // paid is in the routine lane only if no refund is under way.
 func (ch *charge) same(lane ledger.Lane) bool {
 	is, t := &ch.Books, ch.seen
-	if t == nil || ch.Watch != (watch{}) || is.Operation != "" && !is.Operation.Ended() || is.Paid > 0 && lane != ledger.Routine || !is.LowerSince.IsZero() {
+	if t == nil || ch.Watch != (watch{}) || holds(is.Problems) || is.Operation != "" && !is.Operation.Ended() || is.Paid > 0 && lane != ledger.Routine || !is.LowerSince.IsZero() {
 		return false
 	}
 	if t.Status != is.Status || t.UpdatedAt.IsZero() || !t.UpdatedAt.Time.Equal(is.UpdatedAt) {

@@ -15,12 +15,12 @@ import (
 // comparer compares what is due with the gateway. Each lane of each account has slots of its
 // own: neither routine comparisons nor an account that hangs delay anything else.
 type comparer struct {
-	m     *core
-	slots map[string]*[ledger.Lanes]int // that are taken, by account
-	fails map[string]int                // of the comparisons of an account in a row
-	busy  int
-	ended chan compareEnd
-	quiet []compareEnd // changed nothing, and are to be planned anew
+	m         *core
+	slots     map[string]*[ledger.Lanes]int // that are taken, by account
+	fails     map[string]int                // of the comparisons of an account in a row
+	busy      int
+	ended     chan compareEnd
+	unplanned []compareEnd // those whose booking has not planned the next one
 }
 
 // compareEnd is the end of a comparison.
@@ -30,6 +30,7 @@ type compareEnd struct {
 	booked  bool // booking it has planned the next one
 	plan    ledger.Plan
 	failed  bool
+	busy    bool // another transaction had the order, which says nothing about the gateway
 }
 
 const (
@@ -126,17 +127,22 @@ func (c *comparer) start(ctx context.Context, row *ledger.Row, claim ledger.Clai
 	go func() {
 		end := compareEnd{claim: claim, account: row.Account, plan: ledger.Plan{Wait: busyWait, Lane: claim.Lane}, failed: true}
 		defer func() { c.ended <- end }()
-		booked, plan, err := c.m.compare(ctx, row, claim.Lane)
+		var booked bool
+		var plan ledger.Plan
+		err := c.m.guarded(ctx, "a comparison", func() (err error) {
+			booked, plan, err = c.m.compare(ctx, row, claim.Lane)
+			return err
+		})
 		switch {
 		case err == nil:
 			end.booked, end.plan, end.failed = booked, plan, false
 		case errors.Is(err, ledger.ErrBusy):
-			end.failed = false
+			end.busy = true
+		case ctx.Err() != nil: // another process does it
+			end.plan.Wait = 0
 		default:
 			end.plan.Wait = c.lease() + rand.N(c.lease()/4) //nolint:gosec // jitter needs no secrecy
-			if ctx.Err() == nil {
-				c.m.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(row.Kind), row.ID))
-			}
+			c.m.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(row.Kind), row.ID))
 		}
 	}()
 }
@@ -196,13 +202,15 @@ func (c *comparer) wait(ctx context.Context) {
 func (c *comparer) end(end compareEnd) {
 	c.busy--
 	c.slots[end.account][end.claim.Lane]--
-	if end.failed {
+	switch {
+	case end.busy:
+	case end.failed:
 		c.fails[end.account]++
-	} else {
+	default:
 		c.fails[end.account] = 0
 	}
 	if !end.booked {
-		c.quiet = append(c.quiet, end)
+		c.unplanned = append(c.unplanned, end)
 	}
 }
 
@@ -214,12 +222,14 @@ func (c *comparer) release(ctx context.Context) {
 		plan  ledger.Plan
 	}
 	groups := make(map[group][]ledger.Claim)
-	for _, end := range c.quiet {
+	for _, end := range c.unplanned {
 		g := group{end.claim.Kind, end.claim.Lease, end.plan}
-		g.plan.Wait = max(end.plan.Wait.Round(time.Second), min(end.plan.Wait, time.Second))
+		if g.plan.Wait > time.Second { // fewer groups
+			g.plan.Wait = g.plan.Wait.Round(time.Second)
+		}
 		groups[g] = append(groups[g], end.claim)
 	}
-	c.quiet = nil
+	c.unplanned = nil
 	for g, claims := range groups {
 		if err := c.m.outside().Release(ctx, claims, g.plan); err != nil && ctx.Err() == nil {
 			c.m.fail(ctx, "when records are compared next could not be stored", err)

@@ -18,14 +18,15 @@ type courier struct {
 	ended   chan delivered
 }
 
-// delivered is the end of an attempt. changed is false if another process has the fact.
+// delivered is the end of an attempt. changed is false if the fact is as it was, elsewhere true
+// if another process has it.
 type delivered struct {
-	seq     int64
-	changed bool
+	seq                int64
+	changed, elsewhere bool
 }
 
-// firstLook is how long after it was woken the courier looks for facts. It does not see the
-// commit, so it looks again after twice the time, and so on.
+// firstLook is how long after a look that was woken the courier looks again: it does not see the
+// commit. Then it looks after twice the time, and so on.
 const firstLook = 5 * time.Millisecond
 
 // newCourier returns a courier whose callbacks leave a connection of the pool: one that reads
@@ -106,15 +107,15 @@ func (c *courier) begin(ctx context.Context) {
 				c.m.fail(ctx, "a callback did not return in time and keeps a worker", context.DeadlineExceeded, slog.Int64("fact", seq))
 			})
 			defer late.Stop()
-			changed := false
-			defer func() { c.ended <- delivered{seq, changed} }() // also if the callback ends its goroutine
-			changed = c.m.deliverOne(ctx, seq)
+			is := delivered{seq: seq}
+			defer func() { c.ended <- is }() // also if the callback ends its goroutine
+			is.changed, is.elsewhere = c.m.deliverOne(ctx, seq)
 		}()
 	}
 }
 
 func (c *courier) end(d delivered) (changed bool) {
 	delete(c.busy, d.seq)
-	c.shared = c.shared || !d.changed
+	c.shared = c.shared || d.elsewhere
 	return d.changed
 }

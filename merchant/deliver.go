@@ -26,7 +26,7 @@ func (m *core) names() []string {
 
 // deliverOne calls the callback of a fact and marks it as delivered, in one transaction
 // that holds the fact's lock. changed is false if another process has it.
-func (m *core) deliverOne(ctx context.Context, seq int64) (changed bool) {
+func (m *core) deliverOne(ctx context.Context, seq int64) (changed, elsewhere bool) {
 	// A callback that has begun may end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
@@ -39,16 +39,16 @@ func (m *core) deliverOne(ctx context.Context, seq int64) (changed bool) {
 	// A conflict is no failure of the callback. Where transactions are serializable by
 	// default, most are with other callbacks.
 	err := dbms.Repeat(ctx, func() error {
-		return m.guarded(ctx, func() (err error) {
+		return m.guarded(ctx, "a callback", func() (err error) {
 			changed, err = m.tryDelivery(ctx, seq, &attempts)
 			return err
 		})
 	})
 	returned = true
 	if err != nil {
-		return m.callbackFailed(ctx, seq, attempts, err)
+		return m.callbackFailed(ctx, seq, attempts, err), false
 	}
-	return changed
+	return changed, !changed
 }
 
 // callbackFailed notes that a callback has failed once more, and reports whether it could.
@@ -63,11 +63,11 @@ func (m *core) callbackFailed(ctx context.Context, seq int64, attempts int, err 
 }
 
 // guarded turns a panic into an error.
-func (m *core) guarded(ctx context.Context, run func() error) (err error) {
+func (m *core) guarded(ctx context.Context, what string, run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			m.cfg.Logger.ErrorContext(ctx, "merchant: a callback panicked", slog.String("stack", string(debug.Stack())))
-			err = errors.New("panic in a callback, see the log")
+			m.cfg.Logger.ErrorContext(ctx, "merchant: "+what+" panicked", slog.String("stack", string(debug.Stack())))
+			err = errors.New("panic in " + what + ", see the log")
 		}
 	}()
 	return run()

@@ -22,8 +22,11 @@ type place struct {
 	charges bool   // all charges, with their refunds
 	charge  string // this charge only
 	payout  string // this payout
-	ends    string // the key of the request whose outcome is stored: the outbox is not asked about it
+	ends    request
 }
+
+// request is a request whose outcome is stored: the outbox is not asked about it.
+type request struct{ kind, key string }
 
 // at returns the place of a row's order. Of the charges of a subscription, which may be many,
 // only the one is needed.
@@ -42,8 +45,8 @@ func at(row *ledger.Row) place {
 }
 
 // bench has the records of one order, a sale, a subscription or a payout while they are
-// changed. Changing them needs no database: [core.on] stores what differs from what it
-// loaded.
+// changed. [core.on] stores what differs from what it loaded; only [bench.withdraw] and its like
+// change an outbox at once, because what they return decides.
 type bench struct {
 	m     *core
 	now   time.Time // the database's
@@ -53,10 +56,21 @@ type bench struct {
 	payout       *payout
 	subscription *subscription
 
-	was      ledger.Order // as it is stored
-	reports  []report     // in the order in which they are delivered
-	closes   []int64      // the numbers of problems that a person has resolved
+	was      ledger.Order   // as it is stored
+	reports  []report       // in the order in which they are delivered
+	sends    []send         // the new requests
+	closes   []int64        // the numbers of problems that a person has resolved
+	added    []ledger.Write // what removes the new records
 	requests requests
+}
+
+// send is a new request. what names its record in the error [ErrReused], if the key belongs to
+// another request.
+type send struct {
+	account *account
+	op      operations.Operation
+	what    string
+	number  *int64 // is set to its number in the outbox; nil if that is not needed
 }
 
 // report is a fact or a problem of an account, or a kind of problems that no longer hold.
@@ -69,7 +83,8 @@ type report struct {
 
 // on locks an order, puts its records on a bench, takes over what the outbox knows of their
 // requests, and has work change them. Then it stores what is changed, with its facts and
-// problems. If work fails, nothing is stored.
+// problems, and the new requests. If work fails, nothing is stored, unless it has withdrawn a
+// request: then the caller rolls back.
 //
 // An operation is marked as sent before its request leaves, and the transaction begins after
 // a reading: so no effect of a refund is taken for someone else's.
@@ -90,7 +105,26 @@ func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) e
 	if err := work(b); err != nil {
 		return err
 	}
-	return b.save(ctx, l)
+	if err := b.save(ctx, l); err != nil {
+		return err
+	}
+	return b.send(ctx, l)
+}
+
+// send stores the new requests, after the records: no request is without one. If one can't be
+// stored, the new records go, so that none is without its request if the caller commits
+// nevertheless.
+func (b *bench) send(ctx context.Context, l ledger.Ledger) error {
+	for _, s := range b.sends {
+		request, err := b.requests.insert(ctx, s.account, s.op, s.what)
+		if err != nil {
+			return errors.Join(err, l.Write(ctx, b.added))
+		}
+		if s.number != nil {
+			*s.number = request
+		}
+	}
+	return nil
 }
 
 // once is on in a transaction of its own, which is repeated after a conflict.
@@ -121,19 +155,27 @@ func (b *bench) load(ctx context.Context, l ledger.Ledger, p *place) (err error)
 	return nil
 }
 
-// setBack forgets times that are to come, of a clock that was set back since: nothing would
-// be newer for as long.
+// setBack moves times that are to come to now. They are of a clock that was set back since:
+// nothing would be newer for as long.
 func (b *bench) setBack() {
+	raised := func(list []books.Raised) {
+		for i := range list {
+			past(b.now, &list[i].At)
+		}
+	}
 	for _, ch := range b.charges {
+		raised(ch.Books.Problems)
 		past(b.now, &ch.Books.ReadAt, &ch.Books.LowerSince, &ch.Watch.AnnouncedAt, &ch.Watch.MissingSince)
 		for _, r := range ch.refunds {
 			past(b.now, &r.AppliedAt)
 		}
 	}
 	if p := b.payout; p != nil {
+		raised(p.Problems)
 		past(b.now, &p.ReadAt, &p.LowerSince, &p.Watch.AnnouncedAt, &p.Watch.MissingSince)
 	}
 	if s := b.subscription; s != nil {
+		raised(s.Books.Problems)
 		past(b.now, &s.Books.ReadAt, &s.ReadAfter, &s.Watch.AnnouncedAt, &s.Watch.MissingSince)
 	}
 }
@@ -166,7 +208,7 @@ func (b *bench) attempts() int {
 
 // takeOver takes over the progress of the requests that have not ended. The handler of the
 // one that ends stores its outcome.
-func (b *bench) takeOver(ctx context.Context, ends string) error {
+func (b *bench) takeOver(ctx context.Context, ends request) error {
 	for _, ch := range b.charges {
 		if op, err := b.requests.progress(ctx, ch.account, kindCharge, ch.Ref, ch.Books.Operation, ends); err != nil {
 			return err
@@ -269,6 +311,7 @@ func (b *bench) save(ctx context.Context, l ledger.Ledger) error {
 		switch {
 		case stored.Record == "":
 			added = append(added, row.Add(r.taken()))
+			b.added = append(b.added, row.Remove()...)
 		case row != *stored:
 			writes = append(writes, row.Save())
 		case !r.isTouched():
@@ -284,6 +327,7 @@ func (b *bench) save(ctx context.Context, l ledger.Ledger) error {
 				return err
 			case r.stored.Record == "":
 				added = append(added, row.Add(fmt.Errorf("%w: refund %s", ErrReused, r.ID)))
+				b.added = append(b.added, row.Remove())
 			case row != r.stored:
 				writes = append(writes, row.Save())
 			}
@@ -411,9 +455,11 @@ type requests struct {
 	tx sqldb.Tx
 }
 
-// progress returns the progress of a request, "" if it has ended, or is unchanged.
-func (q requests) progress(ctx context.Context, a *account, kind, key string, known books.Operation, ends string) (books.Operation, error) {
-	if known == "" || known.Ended() || key == ends || a.outbox == nil {
+// progress returns the new progress of a request. It is "" if nothing is new: the request has
+// ended or ends now, its progress is the same, the outbox has purged it, or this process lacks
+// the account.
+func (q requests) progress(ctx context.Context, a *account, kind, key string, known books.Operation, ends request) (books.Operation, error) {
+	if known == "" || known.Ended() || (request{kind, key}) == ends || a.outbox == nil {
 		return "", nil
 	}
 	e, err := a.outbox.FindTx(ctx, q.tx, kind, key)

@@ -130,8 +130,8 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 			}},
 		}
 		shown = b.payout.shown()
-		shown.request, err = b.requests.insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID)
-		return err
+		b.sends = append(b.sends, send{a, operations.CreateTransfer(p.TransferParams), "payout " + p.ID, &shown.request})
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -308,7 +308,7 @@ func (p *payout) read(ctx context.Context, source books.Source) (func(*bench) er
 // same reports whether the transfer that was read shows what is booked.
 func (p *payout) same(ledger.Lane) bool {
 	t := p.seen
-	return t != nil && p.Watch == (watch{}) && (p.Operation == "" || p.Operation.Ended()) && p.LowerSince.IsZero() && t.Status == p.Status && t.Amount == p.Amount && t.Fee == p.Fee &&
+	return t != nil && p.Watch == (watch{}) && !holds(p.Problems) && (p.Operation == "" || p.Operation.Ended()) && p.LowerSince.IsZero() && t.Status == p.Status && t.Amount == p.Amount && t.Fee == p.Fee &&
 		!t.UpdatedAt.IsZero() && t.UpdatedAt.Time.Equal(p.UpdatedAt)
 }
 
@@ -332,7 +332,7 @@ func (m *core) storePayout(ctx context.Context, tx sqldb.Tx, a *account, r opera
 		return err
 	}
 	p := at(&rows[0])
-	p.ends = rows[0].Ref
+	p.ends = request{kindPayout, rows[0].Ref}
 	return m.on(ctx, tx, p, func(b *bench) error {
 		op, reason := outcome(r.Err)
 		b.payoutIs(op, reason)

@@ -66,7 +66,7 @@ func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (r *Re
 		if err != nil {
 			return err
 		}
-		r, err = b.refund(ctx, ch, &p)
+		r, err = b.refund(ch, &p)
 		return err
 	})
 	if err != nil {
@@ -128,7 +128,7 @@ func (b *bench) refundable(p *RefundParams) (*charge, error) {
 }
 
 // refund adds a refund of a charge and its request.
-func (b *bench) refund(ctx context.Context, ch *charge, p *RefundParams) (*Refund, error) {
+func (b *bench) refund(ch *charge, p *RefundParams) (*Refund, error) {
 	is := ch.books(&b.order.Order)
 	wanted := p.Amount
 	switch {
@@ -147,14 +147,14 @@ func (b *bench) refund(ctx context.Context, ch *charge, p *RefundParams) (*Refun
 		planned := is.Planned()
 		op.RefundedAtMost = &planned
 	}
-	request, err := b.requests.insert(ctx, ch.account, op, "refund "+p.ID)
-	if err != nil {
+	if err := ch.account.present(); err != nil {
 		return nil, err
 	}
 	r := &refund{Refund: books.Refund{ID: p.ID, Operation: books.Waiting, State: New, Amount: p.Amount, UpTo: p.UpTo, Full: p.Full}}
 	ch.refunds, ch.touched = append(ch.refunds, r), true
 	shown := ch.refund(&r.Refund)
-	shown.request, shown.charge = request, ch
+	shown.charge = ch
+	b.sends = append(b.sends, send{ch.account, op, "refund " + p.ID, &shown.request})
 	return shown, nil
 }
 
@@ -226,7 +226,7 @@ func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r opera
 		return err
 	}
 	p := at(&ledger.Row{Kind: ledger.Charges, ID: rows[0].Charge, Subject: rows[0].Subject})
-	p.ends = id
+	p.ends = request{kindRefund, id}
 	return m.on(ctx, tx, p, func(b *bench) error {
 		ch, err := b.charge(rows[0].Charge)
 		if err != nil {

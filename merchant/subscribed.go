@@ -145,7 +145,7 @@ func (m *core) showSubscription(ctx context.Context, l ledger.Ledger, id string,
 
 // takeOverSubscription takes over the progress of the requests for the subscription that have
 // not ended.
-func (b *bench) takeOverSubscription(ctx context.Context, ends string) error {
+func (b *bench) takeOverSubscription(ctx context.Context, ends request) error {
 	s, kind := b.subscription, kindSubscribe
 	if s.Params != "" {
 		kind = kindCustomer
@@ -214,20 +214,20 @@ func (s *subscription) next(now time.Time, cfg *Config) ledger.Plan {
 func (m *core) storeSubscriptions(a *account) {
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.CustomerResult) error {
 		where := ledger.Where{Account: a.Name, Ref: r.Operation.ExternalRef}
-		return m.storeSubscription(ctx, tx, where, where.Ref, func(b *bench) error { return b.customerIs(ctx, &r) })
+		return m.storeSubscription(ctx, tx, where, request{kindCustomer, where.Ref}, func(b *bench) error { return b.customerIs(&r) })
 	})
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.SubscriptionResult) error {
 		where := ledger.Where{Account: a.Name, Ref: r.Operation.IdempotencyKey}
-		return m.storeSubscription(ctx, tx, where, where.Ref, func(b *bench) error { return b.created(ctx, &r) })
+		return m.storeSubscription(ctx, tx, where, request{kindSubscribe, where.Ref}, func(b *bench) error { return b.created(&r) })
 	})
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.CancelSubscriptionResult) error {
 		where := ledger.Where{Account: a.Name, Resource: r.Operation.SubscriptionID}
-		return m.storeSubscription(ctx, tx, where, r.Operation.Key, func(b *bench) error { return b.canceled(&r) })
+		return m.storeSubscription(ctx, tx, where, request{kindCancel, r.Operation.Key}, func(b *bench) error { return b.canceled(&r) })
 	})
 }
 
 // storeSubscription stores the outcome of a request for a subscription.
-func (m *core) storeSubscription(ctx context.Context, tx sqldb.Tx, where ledger.Where, ends string, store func(*bench) error) error {
+func (m *core) storeSubscription(ctx context.Context, tx sqldb.Tx, where ledger.Where, ends request, store func(*bench) error) error {
 	rows, err := m.ledger(tx).Rows(ctx, ledger.Subscriptions, where)
 	if err == nil && len(rows) == 0 {
 		err = fmt.Errorf("%w: the subscription of %s", ErrNotFound, cmp.Or(where.Ref, where.Resource))
@@ -245,7 +245,7 @@ func (m *core) storeSubscription(ctx context.Context, tx sqldb.Tx, where ledger.
 
 // customerIs stores the outcome of the request for the customer, and the request for the
 // subscription.
-func (b *bench) customerIs(ctx context.Context, r *operations.CustomerResult) error {
+func (b *bench) customerIs(r *operations.CustomerResult) error {
 	s := b.subscription
 	if r.Value != nil {
 		s.CustomerID = r.Value.ID
@@ -268,15 +268,13 @@ func (b *bench) customerIs(ctx context.Context, r *operations.CustomerResult) er
 		b.subscriptionIs(books.Refused, invalid.Error())
 		return nil
 	}
-	if _, err := b.requests.insert(ctx, s.account, create, "subscription "+s.ID); err != nil {
-		return err
-	}
+	b.sends = append(b.sends, send{s.account, create, "subscription " + s.ID, nil})
 	b.subscriptionIs(books.Waiting, "")
 	return nil
 }
 
 // created stores the outcome of the request for the subscription.
-func (b *bench) created(ctx context.Context, r *operations.SubscriptionResult) error {
+func (b *bench) created(r *operations.SubscriptionResult) error {
 	s := b.subscription
 	op, reason := outcome(r.Err)
 	if op == books.Refused {
@@ -288,7 +286,7 @@ func (b *bench) created(ctx context.Context, r *operations.SubscriptionResult) e
 	}
 	b.respond(r.Value, r.Entry)
 	if s.Canceling && s.Cancels == 0 {
-		return b.sendCancel(ctx)
+		b.sendCancel()
 	}
 	return nil
 }

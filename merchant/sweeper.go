@@ -84,7 +84,7 @@ func (s *sweeper) account(ctx context.Context, a *account) {
 	if a.Balance != nil {
 		due, err := m.outside().ClaimBalance(ctx, a.Name, min(balanceAgain, m.cfg.CompareEvery))
 		if err == nil && due {
-			err = m.guarded(ctx, func() error { return m.noteBalance(ctx, a) })
+			err = m.guarded(ctx, "Account.Balance", func() error { return m.noteBalance(ctx, a) })
 		}
 		if err != nil && ctx.Err() == nil {
 			m.fail(ctx, "the balance of an account could not be noted", err, slog.String("account", a.Name))

@@ -3,6 +3,7 @@ package merchant
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -126,4 +127,22 @@ func TestTheGuideListsTheProblems(t *testing.T) {
 		assert.Equal(t, strings.Join(names, ", "), strings.TrimSpace(row), kind)
 	}
 	assert.Empty(t, offered, "kinds that no code has")
+}
+
+// A callback that is not passed on would be nil, and its facts would count as delivered.
+func TestEachCallbackIsPassedOn(t *testing.T) {
+	t.Parallel()
+	given := Callbacks[int]{}
+	fields := reflect.ValueOf(&given).Elem()
+	for i := range fields.NumField() {
+		field := fields.Field(i)
+		field.Set(reflect.MakeFunc(field.Type(), func([]reflect.Value) []reflect.Value {
+			return []reflect.Value{reflect.Zero(field.Type().Out(0))}
+		}))
+	}
+	passed := reflect.ValueOf(untyped(given))
+	for i := range passed.NumField() {
+		assert.False(t, passed.Field(i).IsNil(), passed.Type().Field(i).Name)
+	}
+	assert.True(t, reflect.ValueOf(untyped(Callbacks[int]{})).IsZero(), "nil stays nil")
 }

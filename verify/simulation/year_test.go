@@ -59,7 +59,7 @@ func TestTheBooksOfAShopEqualTheGateways(t *testing.T) {
 // failing are the fates with which package merchant still fails, and why. Delete a line when
 // it does not any more.
 var failing = map[simulation.Fate]string{
-	simulation.StopsUpdates: "a dispute that was won is not booked, since its reading has the updated_at of the one before; what happens later is booked in the month of the creation",
+	//simulation.StopsUpdates: "a dispute that was won is not booked, since its reading has the updated_at of the one before; what happens later is booked in the month of the creation",
 }
 
 // TestTheBooksOfAShopAreRightWithEveryFate runs a shop with each fate for two months, with
@@ -68,10 +68,8 @@ func TestTheBooksOfAShopAreRightWithEveryFate(t *testing.T) {
 	t.Parallel()
 	const months = 2
 	for i, fate := range simulation.Fates() {
-		seeds, first := max(2, envUint(t, "SEEDS", 1)), envUint(t, "SEED", 1)
-		if os.Getenv("SEEDS") == "" {
-			seeds, first = 1, first+uint64(i%2)
-		}
+		// An odd seed is of one dialect, an even one of the other.
+		seeds, first := envUint(t, "SEEDS", 1), envUint(t, "SEED", 1)+uint64(i%2)
 		for seed := first; seed < first+seeds; seed++ {
 			t.Run(fmt.Sprintf("%s, seed %d", fate, seed), func(t *testing.T) {
 				t.Parallel()

@@ -37,7 +37,7 @@ func change(b Books, source Source, at time.Time) *charging {
 func ApplyTransaction(b Books, r Reading[gateway.Transaction]) (Books, Result) {
 	tx := r.Resource
 	c := change(b, r.Source, r.At)
-	c.tx, c.at = tx, lastChange(tx.UpdatedAt, r.At)
+	c.tx, c.at = tx, lastChange(tx.UpdatedAt, b.Charge.UpdatedAt, r.At)
 	if !c.readable() {
 		return c.Books, c.Result
 	}
@@ -433,10 +433,10 @@ func (c *Charge) state() State {
 	return c.Operation.state(Pending, Failed)
 }
 
-// lastChange returns the gateway's time of a change or, if it reports none, the time of
-// the reading.
-func lastChange(updatedAt gateway.Timestamp, at time.Time) time.Time {
-	if updatedAt.IsZero() {
+// lastChange returns the gateway's time of a change or, if it reports none, the time of the
+// reading. A gateway whose time is that of an earlier reading reports none.
+func lastChange(updatedAt gateway.Timestamp, known, at time.Time) time.Time {
+	if updatedAt.IsZero() || updatedAt.Time.Equal(known) {
 		return at
 	}
 	return updatedAt.Time

@@ -76,7 +76,7 @@ func (l Ledger) order(ctx context.Context, subject, lock string) (o *Order, now 
 	if !Storable(subject) {
 		return nil, now, nil
 	}
-	found, err := l.s.First(ctx, `SELECT currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by, closed_at IS NOT NULL, current, {now}
+	found, err := l.s.First(ctx, `SELECT currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by, closed_at IS NOT NULL, current, {clock}
 		FROM {s}gateway_orders WHERE subject = ? `+lock, []any{subject}, func(row database.Scanner) error {
 		o = &Order{Order: books.Order{ID: subject}}
 		var ms int64

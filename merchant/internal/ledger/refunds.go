@@ -44,6 +44,11 @@ func (r *Refund) Add(taken error) Write {
 	}
 }
 
+// Remove returns the statement that removes a refund which this transaction has added.
+func (r *Refund) Remove() Write {
+	return Write{SQL: `DELETE FROM {s}gateway_refunds WHERE id = ?`, Args: []any{r.ID}, Any: true}
+}
+
 // Save returns the statement that stores a changed refund.
 func (r *Refund) Save() Write {
 	return Write{SQL: `UPDATE {s}gateway_refunds SET state = ?, record = ? WHERE id = ?`, Args: []any{string(r.State), r.Record, r.ID}}

@@ -175,6 +175,15 @@ func (r *Row) Add(taken error) Write {
 	}
 }
 
+// Remove returns the statements that remove a row which this transaction has added, and its
+// next comparison.
+func (r *Row) Remove() []Write {
+	return []Write{
+		{SQL: `DELETE FROM ` + tables[r.Kind].name + ` WHERE id = ?`, Args: []any{r.ID}, Any: true},
+		r.Schedule(Plan{Never: true}),
+	}
+}
+
 // Save returns the statement that stores a changed row. Its ID, account, subject and
 // reference never change.
 func (r *Row) Save() Write {
