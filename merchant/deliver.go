@@ -66,7 +66,7 @@ func (m *core) callbackFailed(ctx context.Context, seq int64, attempts int, err 
 func (m *core) guarded(ctx context.Context, what string, run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			m.cfg.Logger.ErrorContext(ctx, "merchant: "+what+" panicked", slog.String("stack", string(debug.Stack())))
+			m.cfg.Logger.ErrorContext(ctx, "merchant: a panic", slog.String("in", what), slog.String("stack", string(debug.Stack())))
 			err = errors.New("panic in " + what + ", see the log")
 		}
 	}()

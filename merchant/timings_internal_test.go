@@ -133,16 +133,13 @@ func TestTheGuideListsTheProblems(t *testing.T) {
 func TestEachCallbackIsPassedOn(t *testing.T) {
 	t.Parallel()
 	given := Callbacks[int]{}
-	fields := reflect.ValueOf(&given).Elem()
-	for i := range fields.NumField() {
-		field := fields.Field(i)
+	for _, field := range reflect.ValueOf(&given).Elem().Fields() {
 		field.Set(reflect.MakeFunc(field.Type(), func([]reflect.Value) []reflect.Value {
 			return []reflect.Value{reflect.Zero(field.Type().Out(0))}
 		}))
 	}
-	passed := reflect.ValueOf(untyped(given))
-	for i := range passed.NumField() {
-		assert.False(t, passed.Field(i).IsNil(), passed.Type().Field(i).Name)
+	for is, field := range reflect.ValueOf(untyped(given)).Fields() {
+		assert.False(t, field.IsNil(), is.Name)
 	}
 	assert.True(t, reflect.ValueOf(untyped(Callbacks[int]{})).IsZero(), "nil stays nil")
 }
