@@ -10,7 +10,8 @@
 -- balances at the gateway, and the sum of the account's entries at the same time. Table
 -- gateway_checks has when a charge, payout or subscription is compared with the gateway; one
 -- that is not compared any more has no row. A comparison that has begun holds a lease, which is
--- in no index, so that PostgreSQL need not change one.
+-- in no index, so that PostgreSQL need not change one. Its key begins with the ID: whatever the
+-- planner takes the table for, it can't read all comparisons of a kind.
 CREATE TABLE {s}gateway_balances (
 	account  text NOT NULL,
 	currency text NOT NULL,
@@ -104,7 +105,7 @@ CREATE TABLE {s}gateway_checks (
 	lane        {int} NOT NULL,
 	check_at    {int} NOT NULL,
 	lease_until {int},
-	PRIMARY KEY (kind, id)
+	PRIMARY KEY (id, kind)
 {postgres}) WITH (fillfactor = 70);
 {sqlite});
 CREATE INDEX gateway_checks_due ON {s}gateway_checks (account, lane, check_at);

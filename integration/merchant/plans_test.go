@@ -1,0 +1,78 @@
+package merchant_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/integration/internal/plans"
+	"github.com/gateway-go/gateway/merchant"
+)
+
+// The statistics are of a moment when nothing waited, and 4,000 callbacks and comparisons are
+// due: a look for callbacks reads the queue once, and everything else a few rows.
+func TestAFullQueueIsReadOnceWhateverTheStatisticsSay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, postgres)
+	const waiting = 4000
+	w.patient().open()
+	c := w.charge(pix(w.order("S1"), 700))
+	require.NoError(t, w.gw.Transactions.Pay(c.TransactionID))
+	w.refresh(c.ID)
+	for _, table := range []string{"gateway_facts", "gateway_checks", "gateway_charges"} {
+		w.exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+		w.exec(`ANALYZE ` + table)
+	}
+	w.exec(`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, callback,
+			created_at, delivered_at, due_at, attempts, error)
+		SELECT key || i, account, subject || i, record, charge, kind, amount, currency, about, at, month, source, callback, created_at, NULL, due_at, 0, ''
+		FROM gateway_facts, generate_series(1, ?) AS i WHERE kind = 'settled'`, waiting)
+	w.exec(`INSERT INTO gateway_charges (id, account, subject, attempt, ref, transaction_id, state, created_at, record)
+		SELECT id || i, account, subject || i, attempt, ref || i, transaction_id || i, state, created_at, record
+		FROM gateway_charges, generate_series(1, ?) AS i`, waiting)
+	w.exec(`INSERT INTO gateway_checks (kind, id, account, lane, check_at)
+		SELECT kind, id || i, account, 2, 1 FROM gateway_checks, generate_series(1, ?) AS i`, waiting)
+
+	explained, log, err := plans.Open(w.name)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, explained.Close()) })
+	explained.SetMaxOpenConns(3)
+	var called atomic.Int64
+	w.on.Paid = func(context.Context, *txn, *merchant.Charge) error {
+		called.Add(1)
+		return nil
+	}
+	m, err := merchant.Open(t.Context(), ofSQL(database.Postgres(explained)), w.cfg, w.on)
+	require.NoError(t, err)
+	log.Take()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	w.eventually("two looks", func() bool { return called.Load() > 600 })
+	cancel()
+	require.NoError(t, <-ended)
+
+	looks, claims := 0, 0
+	for _, p := range log.Take() {
+		most := 200
+		switch {
+		case strings.Contains(p.Query, "ORDER BY f.due_at"):
+			looks++
+			most = 3 * waiting // the fact, and whether an earlier one of its order waits
+		case strings.Contains(p.Query, "gateway_checks SET lease_until"):
+			claims++
+		case strings.Contains(p.Query, "gateway_checks SET check_at"):
+			most = 2 * waiting // a table of so few pages is read as fast as 16 of its rows by their keys
+		case !strings.Contains(p.Query, "gateway_facts") && !strings.Contains(p.Query, "gateway_checks") && !strings.Contains(p.Query, "gateway_charges"):
+			continue
+		}
+		assert.LessOrEqual(t, p.Root.Visited(), most, p.String())
+	}
+	assert.Positive(t, looks)
+	assert.Positive(t, claims)
+}
