@@ -81,10 +81,10 @@ func (l Ledger) Due(ctx context.Context, accounts []string, limit int) ([]int64,
 }
 
 // Take marks a fact as delivered, and returns it, unless it is delivered or another
-// transaction has it.
+// transaction has it. A scalar subquery is no join, for which the queue would be read.
 func (l Ledger) Take(ctx context.Context, seq int64) (f *Fact, taken bool, err error) {
 	f = &Fact{Seq: seq}
-	taken, err = l.s.Row(ctx, `UPDATE {s}gateway_facts SET delivered_at = {now}, error = '' WHERE seq IN (
+	taken, err = l.s.Row(ctx, `UPDATE {s}gateway_facts SET delivered_at = {now}, error = '' WHERE seq = (
 			SELECT f.seq FROM {s}gateway_facts AS f WHERE f.seq = ? AND f.delivered_at IS NULL AND `+firstOfOrder+` {skip})
 		RETURNING key, account, subject, record, charge, kind, about, callback, attempts`, []any{seq},
 		&f.Key, &f.Account, &f.Subject, &f.Record, &f.Charge, &f.Kind, &f.About, &f.Callback, &f.Attempts)
