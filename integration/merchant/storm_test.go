@@ -165,6 +165,8 @@ func (s *shopStorm) addFaults() {
 	}
 	require.NoError(s, s.gw.Faults.Add(
 		mockserver.StaleRead().On("transactions.get").Probability(0.05), mockserver.Status(500).On("transactions.get").Probability(0.03),
+		mockserver.Status(403).On("transactions.get").Probability(0.02), mockserver.Status(404).On("transactions.get").Probability(0.02),
+		mockserver.Shape("zero-paid-amount").On("transactions.get").Probability(0.05),
 		mockserver.DropWebhook().Probability(0.1), mockserver.DuplicateWebhook().Probability(0.2),
 		mockserver.DelayWebhook(2*time.Second).Probability(0.1), mockserver.CorruptSignature().Probability(0.05),
 	))
