@@ -102,6 +102,9 @@ func mishaps() []mishap {
 			add("a read: "+c.Name, nil, func(p *Play) { p.On(new(Rule{On: r.On, Times: 1, Case: r.Case, Hang: r.Hang, Stale: r.Stale})) })
 		}
 	}
+	for _, c := range fault.Fates() {
+		add("a read: "+c.Name, nil, func(p *Play) { p.On(&Rule{On: "reads", Times: 1, Case: c}) })
+	}
 	for kind, name := range map[string]string{"transaction.paid": "paid", "transaction.refunded": "refunded"} {
 		for about, send := range map[string]func(p *Play, d *Delivery) int{
 			"twice": func(_ *Play, d *Delivery) int {

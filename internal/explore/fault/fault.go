@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"syscall"
 )
@@ -120,6 +121,26 @@ func Reads() []Case {
 		{Name: "hang", See: hang},
 		{Name: StaleRead, Applied: true, See: pass}, // must be the last one: a schedule may leave it out
 	}
+}
+
+// Fates are what live gateways were seen to do to a read of what exists.
+func Fates() []Case {
+	return []Case{
+		{Name: "403 of the gateway", See: reply(http.StatusForbidden, "")},
+		{Name: "404 of the gateway", See: reply(http.StatusNotFound, "")},
+		{Name: "without a paid_amount", Applied: true, See: withoutPaidAmount},
+	}
+}
+
+var paidAmount = regexp.MustCompile(`"paid_amount":\s*\d+`)
+
+func withoutPaidAmount(r *http.Request, real *http.Response) (*http.Response, error) {
+	body, err := io.ReadAll(real.Body)
+	if err != nil {
+		return nil, err
+	}
+	body = paidAmount.ReplaceAll(body, []byte(`"paid_amount":0`))
+	return Respond(r, real.StatusCode, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body), len(body)), nil
 }
 
 // StaleRead is the name of a read of the state before the call.
