@@ -15,6 +15,7 @@ require (
 	github.com/gateway-go/gateway/contrib/pgx v0.0.0-00010101000000-000000000000
 	github.com/gateway-go/gateway/contrib/river v0.0.0-00010101000000-000000000000
 	github.com/gateway-go/gateway/verify v0.0.0-00010101000000-000000000000
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/golang-migrate/migrate/v4 v4.18.3
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/lib/pq v1.10.9
@@ -30,7 +31,6 @@ require (
 require (
 	github.com/boombuler/barcode v1.1.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
-	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/go-querystring v1.2.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect

@@ -266,6 +266,9 @@ func outcome(err error) (books.Operation, string) {
 	if !ok {
 		return books.Refused, err.Error()
 	}
+	if rejected.StatusCode == 0 { // a rule of ours, before it was sent
+		return books.Refused, ledger.Clean(masking.Text(rejected.Text))
+	}
 	reason := cmp.Or(rejected.Code, rejected.Kind)
 	var fields []string
 	for _, f := range rejected.Fields {
