@@ -56,6 +56,7 @@ func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Tra
 		return m.on(ctx, tx, at, func(b *bench) error {
 			if len(b.charges) == 0 {
 				b.addSale(a, t, links)
+				b.over(a, &books.Over{Kind: books.IsUnmatched, Record: strings.ToLower(t.ID)}) // it is decided now
 			}
 			b.book(b.charges[0], r)
 			return nil
@@ -93,7 +94,7 @@ func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transactio
 	service := a.Client.Subscriptions
 	switch page, err := service.List(ctx, gateway.SubscriptionListParams{Limit: 1}); {
 	case errors.Is(err, gateway.ErrForbidden):
-		return false, errUndecided
+		return false, m.forbidden(t)
 	case err != nil:
 		return false, err
 	case len(page.Items) == 0:
@@ -120,14 +121,34 @@ func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transactio
 	return false, m.unlisted(t)
 }
 
+// forbiddenFor is how long the list of subscriptions may be forbidden, as by a firewall, before
+// a person must look.
+const forbiddenFor = day
+
+// forbidden returns an error while the list of subscriptions, which is forbidden, may be
+// readable again, and then errUndecided.
+func (m *core) forbidden(t *gateway.Transaction) error {
+	age := m.clock.now().Sub(paidOrMade(t))
+	if age >= forbiddenFor {
+		return errUndecided
+	}
+	return fmt.Errorf("whether transaction %s was sold by link or belongs to a subscription is not known, because the list of subscriptions is forbidden: %w",
+		t.ID, webhook.RetryAfter(growing(age)))
+}
+
+// paidOrMade returns when a transaction was paid, or else made: a subscription that has charged
+// it is not younger than that.
+func paidOrMade(t *gateway.Transaction) time.Time {
+	if t.PaidAt.After(t.CreatedAt.Time) {
+		return t.PaidAt.Time
+	}
+	return t.CreatedAt.Time
+}
+
 // unlisted returns an error while a subscription that has charged a transaction may not be
 // listed yet.
 func (m *core) unlisted(t *gateway.Transaction) error {
-	since := t.CreatedAt.Time // of the transaction, or of a subscription that is younger
-	if t.PaidAt.After(since) {
-		since = t.PaidAt.Time
-	}
-	if v, wait := books.Absence(books.ByList, m.clock.now().Sub(since), m.cfg.lag()); v == books.NotYet {
+	if v, wait := books.Absence(books.ByList, m.clock.now().Sub(paidOrMade(t)), m.cfg.lag()); v == books.NotYet {
 		return fmt.Errorf("whether transaction %s was sold by link or belongs to a subscription is known in %s: %w", t.ID, wait.Round(time.Second), webhook.RetryAfter(wait))
 	}
 	return nil
