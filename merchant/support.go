@@ -133,8 +133,9 @@ func problemID(parts ...string) string { return strings.Join(parts, "/") }
 const failedOften = 5
 
 // Problems lists what needs a person in the accounts of this process, the oldest first.
-// Alert if the list is not empty. A problem stays on it until [Merchant.Resolve] ends it,
-// except that a callback, which is repeated, may succeed before.
+// Alert if the list is not empty. A problem stays on it until [Merchant.Resolve] ends it, or
+// until it no longer holds: the rest is paid, a callback succeeds, the gateway shows a refund
+// after all.
 func (m *core) Problems(ctx context.Context) ([]*Problem, error) {
 	l := m.outside()
 	// The outbox says what is ambiguous: it knows it first, and until it is resolved.
