@@ -37,7 +37,7 @@ func change(b Books, source Source, at time.Time) *charging {
 func ApplyTransaction(b Books, r Reading[gateway.Transaction]) (Books, Result) {
 	tx := r.Resource
 	c := change(b, r.Source, r.At)
-	c.tx, c.at = tx, lastChange(tx.UpdatedAt, b.Charge.UpdatedAt, r.At)
+	c.tx, c.at = tx, lastChange(tx.UpdatedAt, tx.PaidAt, b.Charge.UpdatedAt, r.At)
 	if !c.readable() {
 		return c.Books, c.Result
 	}
@@ -434,9 +434,10 @@ func (c *Charge) state() State {
 }
 
 // lastChange returns the gateway's time of a change or, if it reports none, the time of the
-// reading. A gateway whose time is that of an earlier reading reports none.
-func lastChange(updatedAt gateway.Timestamp, known, at time.Time) time.Time {
-	if updatedAt.IsZero() || updatedAt.Time.Equal(known) {
+// reading. A gateway whose time is that of an earlier reading, or before the payment, reports
+// none.
+func lastChange(updatedAt, paidAt gateway.Timestamp, known, at time.Time) time.Time {
+	if updatedAt.IsZero() || updatedAt.Time.Equal(known) || paidAt.After(updatedAt.Time) {
 		return at
 	}
 	return updatedAt.Time

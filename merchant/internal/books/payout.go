@@ -33,7 +33,7 @@ func payout(o Order, p Payout, source Source, at time.Time) *paying {
 func ApplyTransfer(o Order, p Payout, r Reading[gateway.Transfer]) (Order, Payout, Result) {
 	t := r.Resource
 	c := payout(o, p, r.Source, r.At)
-	c.at = lastChange(t.UpdatedAt, p.UpdatedAt, r.At)
+	c.at = lastChange(t.UpdatedAt, t.TransferredAt, p.UpdatedAt, r.At)
 	row := transferRowOf(t.Status)
 	if !c.readable(t, row) {
 		return c.Order, c.Payout, c.Result

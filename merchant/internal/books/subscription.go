@@ -39,7 +39,7 @@ func subscription(o Order, s Subscription, charges []Charge, source Source, at t
 func ApplySubscription(o Order, s Subscription, charges []Charge, r Reading[gateway.Subscription]) (Subscription, []Charge, Result) {
 	sub := r.Resource
 	c := subscription(o, s, charges, r.Source, r.At)
-	c.at = lastChange(sub.UpdatedAt, s.UpdatedAt, r.At)
+	c.at = lastChange(sub.UpdatedAt, gateway.Timestamp{}, s.UpdatedAt, r.At)
 	if s.SubscriptionID != "" && !strings.EqualFold(s.SubscriptionID, sub.ID) {
 		c.problem(IsUnmatched, sub.ID, "subscription %s is %s, not %s", s.ID, s.SubscriptionID, sub.ID)
 		return c.Subscription, c.Charges, c.Result
