@@ -3,6 +3,7 @@ package dbms
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -92,6 +93,7 @@ func Pooled(err error) error {
 const (
 	poolerTimeout = 2 * time.Second
 	poolerRounds  = 5
+	poolerBetween = 10
 	poolerRepeats = 200
 	poolerTime    = 100 * time.Millisecond // at least, for the repeats: a pooler with other clients mixes sessions less often
 )
@@ -128,18 +130,35 @@ func CheckPooler(ctx context.Context, db *sql.DB) error {
 	// The sessions move. A driver that prepares and executes in two steps fails
 	// only if another client prepares a statement in between, and only if that
 	// one has other parameters.
+	const one, three = "SELECT CAST($1 AS BIGINT)", "SELECT CAST($1 AS BIGINT) + CAST($2 AS BIGINT) + CAST($3 AS BIGINT)"
+	for range poolerBetween {
+		inBetween := between(func() error { return query(ctx, b, three, int64(1), int64(2), int64(3)) })
+		if err := onlyPooled(query(ctx, a, one, inBetween)); err != nil {
+			return err
+		}
+	}
 	failed := make(chan error, 2)
-	go func() { failed <- repeat(ctx, a, "SELECT CAST($1 AS BIGINT)", int64(1)) }()
-	go func() {
-		failed <- repeat(ctx, b, "SELECT CAST($1 AS BIGINT) + CAST($2 AS BIGINT) + CAST($3 AS BIGINT)", int64(1), int64(2), int64(3))
-	}()
+	go func() { failed <- repeat(ctx, a, one, int64(1)) }()
+	go func() { failed <- repeat(ctx, b, three, int64(1), int64(2), int64(3)) }()
 	return onlyPooled(errors.Join(<-failed, <-failed))
 }
 
-// onlyPooled returns err if a pooler caused it.
+// between is an argument whose value costs a query of another connection. pgx asks for it
+// between its two steps, so the other query comes just there. lib/pq asks before the first.
+type between func() error
+
+// Value implements [driver.Valuer].
+func (b between) Value() (driver.Value, error) { return int64(1), b() }
+
+// onlyPooled returns err if a pooler caused it. The check's own statements are right, so that
+// the server finds fault with them or with their arguments only if they are another client's.
 func onlyPooled(err error) error {
 	if advised := Pooled(err); errors.Is(advised, ErrPooler) {
 		return advised
+	}
+	switch state := State(err); {
+	case strings.HasPrefix(state, "22"), strings.HasPrefix(state, "42"), state == "08P01":
+		return fmt.Errorf("%w: %w", ErrPooler, err)
 	}
 	return nil
 }
@@ -180,10 +199,14 @@ func (s *sessions) moved() bool {
 	return several(s.a) || several(s.b) || slices.Contains(s.b, s.a[0])
 }
 
-func repeat(ctx context.Context, c *sql.Conn, query string, args ...any) error {
+func query(ctx context.Context, c *sql.Conn, text string, args ...any) error {
 	var n int64
+	return c.QueryRowContext(ctx, text, args...).Scan(&n)
+}
+
+func repeat(ctx context.Context, c *sql.Conn, text string, args ...any) error {
 	for began, i := time.Now(), 0; i < poolerRepeats || time.Since(began) < poolerTime; i++ {
-		if err := c.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
+		if err := query(ctx, c, text, args...); err != nil {
 			return err
 		}
 	}
