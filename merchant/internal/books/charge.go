@@ -324,7 +324,7 @@ func (c *charging) report() {
 	}
 	switch {
 	case charge.inFull() && c.Order.needed():
-		c.Order.SettledBy = charge.ID
+		c.Order.settle(charge)
 		c.fact(Settled, key(Settled, c.Order.ID), OnPaid)
 	case c.more && c.Order.needs(charge.ID):
 		if c.Order.SettledBy == charge.ID && !excess {

@@ -27,6 +27,7 @@
 //	adjusted/<note>                       + or −, a correction by a person
 //	settled/<order>                       the order is paid in full, for the first time
 //	paid_again/<transaction>/<total>      a payment that the order did not need
+//	goods/<order>/<n>                     the goods are owed, or not any more: the n-th change
 //	unpaid/<charge>                       a charge ended without payment
 //	refund/<refund>                       the transaction shows a refund of the merchant's
 //	refund_rejected/<refund>              a refund will not be made
@@ -71,6 +72,7 @@
 //	overpaid             the excess went back or is withheld, or the order needs none of it
 //	paid_again           the charge was refunded in full
 //	in_protest           the dispute is not contested any more
+//	closed               the goods are not owed any more
 //	lower                a reading agrees again, or shows the refund
 //	unknown_state and contradiction
 //	                     a reading that was made later is understood and can be true
@@ -79,6 +81,20 @@
 // need is [PaidAgain], a fact: at its payment or, if it is withheld then, when the dispute
 // is won. What was paid in part while the order needed it is PaidAgain when another charge
 // settles the order; after a dispute that was open then, if it is won.
+//
+// # Goods
+//
+// Paid, refunded and disputed say what happened to money. Whether to send the goods is one
+// fact, made by [Goods] each time that this changes: they are owed if the order was settled,
+// money is left, and what is left covers the price, which is fixed at the settlement.
+//
+//   - What the merchant refunds of the charge that settled the order is a decision: a part of
+//     it keeps the goods, and all of it ends them, unless other money pays. What was paid
+//     beyond the price ([Order.Excess]) goes back first.
+//   - What is disputed must be replaced by other money, until the dispute is won.
+//   - Money of another charge counts as long as it is there.
+//
+// Facts are delivered late: what counts is Order.Owed then, and what the shop heard last.
 //
 // # Absence
 //

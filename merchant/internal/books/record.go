@@ -79,6 +79,12 @@ type Order struct {
 	Adjusted  int64  // by persons; the only sum that may be negative
 	SettledBy string // the ID of the charge that paid it in full, "" while none did
 	Closed    bool   // no more money is wanted
+
+	Price         int64            // what it had to pay when it was settled, in PriceCurrency
+	PriceCurrency gateway.Currency // that of the charge that settled it, "" before
+	Interest      int64            // what that charge was asked to pay in addition
+	Owed          bool             // the goods are owed to the buyer, as the last goods fact says
+	GoodsFacts    int              // how many goods facts there are
 }
 
 // Left returns what the buyer paid and has not got back.
@@ -245,6 +251,7 @@ const (
 	OnDisputed       Callback = "disputed"
 	OnPayout         Callback = "payout"
 	OnSubscription   Callback = "subscription"
+	OnGoods          Callback = "goods"
 )
 
 // Kind is the kind of a fact, the first part of its key, except that a period is
@@ -267,6 +274,7 @@ const (
 	RefundRejected Kind = "refund_rejected"
 	Returned       Kind = "returned"
 	PayoutEnded    Kind = "payout"
+	GoodsChanged   Kind = "goods"
 
 	Started       Kind = "started"
 	Renewed       Kind = "renewed"
@@ -285,7 +293,7 @@ type Fact struct {
 	Charge   string // the ID of the charge that is concerned, if Record is a refund or a subscription
 	Amount   int64  // cents, signed as they change Order.Net; 0 if it is no entry
 	Currency gateway.Currency
-	About    int64     // cents that it reports without booking them: those of a refund
+	About    int64     // cents that it reports without booking them: those of a refund, or what is left for the goods
 	At       time.Time // when it happened, by the gateway's clock
 	Source   Source
 	Callback Callback
@@ -307,6 +315,7 @@ const (
 	IsLower        ProblemKind = "lower"         // for a day the gateway has reported less than is booked
 	IsForeign      ProblemKind = "currency"      // money that is not in the order's sums
 	IsReversed     ProblemKind = "reversed"      // a payout ended twice, differently
+	IsClosed       ProblemKind = "closed"        // goods are owed, but the order was closed before the shop was told
 )
 
 // Problem is something that a person must decide or look at. It is raised once as long as
