@@ -330,7 +330,7 @@ func (c *charging) report() {
 		if c.Order.SettledBy == charge.ID && !excess {
 			c.problem(IsPaidAgain, cents(charge.Paid), "charge %s was paid in full before, and is paid %s now", charge.ID, cents(charge.Paid))
 		}
-	case c.more && charge.State != Disputed: // what is withheld may come back
+	case c.more && charge.State != Disputed && c.was.State != Disputed: // returned reports what was withheld
 		c.paidAgain()
 	case charge.State == Failed && once(&charge.Reported, string(Unpaid)):
 		f := c.fact(Unpaid, key(Unpaid, charge.ID), OnUnpaid)
@@ -340,9 +340,9 @@ func (c *charging) report() {
 	}
 	if charge.State == Refunded {
 		c.over(IsPaidAgain)
-		if again := key(PaidAgain, charge.TransactionID, ""); c.was.State != Refunded && slices.ContainsFunc(charge.Reported, func(k string) bool { return strings.HasPrefix(k, again) }) {
-			c.ended(IsPaidAgain) // the caller has raised it, if there is no callback
-		}
+	}
+	if gone := charge.State == Refunded || charge.State == Disputed; gone && c.was.State != charge.State && charge.wasPaidAgain() {
+		c.ended(IsPaidAgain) // the caller has raised it, if there is no callback
 	}
 }
 
@@ -360,15 +360,26 @@ func (c *charging) overpaid() (risen bool) {
 	return risen
 }
 
-// paidAgain reports what was paid as not needed by the order.
+// paidAgain reports what was paid as not needed by the order, again after each dispute: it
+// could not be given back meanwhile.
 func (c *charging) paidAgain() {
-	if k := key(PaidAgain, c.Charge.TransactionID, cents(c.Charge.Paid)); once(&c.Charge.Reported, k) {
+	k := key(PaidAgain, c.Charge.TransactionID, cents(c.Charge.Paid))
+	if n := c.Charge.Disputes; n != 0 {
+		k += "/" + strconv.Itoa(n)
+	}
+	if once(&c.Charge.Reported, k) {
 		c.fact(PaidAgain, k, OnPaidAgain)
 	}
 }
 
-// returned reports money that a dispute withheld and that is there again, if the order did
-// not need it meanwhile.
+// wasPaidAgain reports whether the charge was reported as not needed.
+func (c *Charge) wasPaidAgain() bool {
+	prefix := key(PaidAgain, c.TransactionID, "")
+	return slices.ContainsFunc(c.Reported, func(k string) bool { return strings.HasPrefix(k, prefix) })
+}
+
+// returned reports money that a dispute withheld and that is there again, if the order does
+// not need it.
 func (c *charging) returned() {
 	charge := &c.Charge
 	if c.was.State == Disputed && charge.Left() > 0 && !c.Order.needs(charge.ID) && charge.ofOrder() {

@@ -66,15 +66,28 @@ func (s *shop) check() {
 		if s.order.SettledBy == "" || s.order.SettledBy == c.ID || c.Origin != books.FromOrder || c.Left() <= 0 {
 			continue
 		}
-		n := 0
-		for _, f := range s.facts {
-			if f.Key == fmt.Sprintf("paid_again/%s/%d", c.TransactionID, c.Paid) {
-				n++
-			}
-		}
-		assert.Equal(s.t, 1, n, "what the order does not need of %s: %s", c.ID, keys(s.facts))
+		require.NoError(s.t, reportedAgain(s.facts, c))
 	}
 	assert.NoError(s.t, s.remembered(raised))
+}
+
+// reportedAgain returns an error unless the facts say that what is there of the charge is not
+// needed, once and after the last dispute that withheld it.
+func reportedAgain(facts []books.Fact, c *books.Charge) error {
+	reported := 0
+	total := fmt.Sprintf("paid_again/%s/%d", c.TransactionID, c.Paid)
+	for _, f := range facts {
+		switch {
+		case f.Kind == books.EntryDisputed && f.Record == c.ID && f.Amount < 0:
+			reported = 0
+		case f.Key == total || strings.HasPrefix(f.Key, total+"/"):
+			reported++
+		}
+	}
+	if reported != 1 {
+		return fmt.Errorf("what the order does not need of %s was reported %d times: %s", c.ID, reported, keys(facts))
+	}
+	return nil
 }
 
 // unneeded does what a caller does once the order wants no more money.
@@ -206,6 +219,40 @@ func TestTheSecondOfTwoPixCodesIsPaidAgain(t *testing.T) {
 	s.read("c1", seen{status: "refunded", paid: 5000, refunded: 5000})
 	assert.Equal(t, int64(5000), s.order.Left(), "the order is still paid")
 	assert.Equal(t, books.Refunded, s.charge("c1").State)
+}
+
+// A second payment was reported, and disputed before it was given back. Then it can't be
+// given back, so it is reported again when the dispute is won.
+func TestASecondPaymentIsReportedAgainAfterADispute(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.read("c2", seen{status: "paid", paid: 5000})
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("paid c2", "paid_again c1")
+	s.read("c1", seen{status: "med", paid: 5000})
+	s.expect("over paid_again/c1", "disputed c1")
+	s.read("c1", seen{status: "in_protest", paid: 5000})
+	s.expect("problem in_protest/c1/1")
+	s.read("c1", seen{status: "paid", paid: 5000})
+	s.expect("over in_protest/c1", "disputed c1", "paid_again c1")
+	s.read("c1", seen{status: "captured", paid: 5000})
+	s.expect()
+	s.unneeded()
+	s.expect()
+	s.read("c1", seen{status: "med", paid: 5000})
+	s.read("c1", seen{status: "paid", paid: 6000}) // more at once
+	s.expect("over paid_again/c1", "disputed c1", "disputed c1", "paid_again c1")
+	assert.Contains(t, keys(s.facts), "paid_again/t-c1/5000\n")
+	assert.Contains(t, keys(s.facts), "paid_again/t-c1/5000/2\n")
+	assert.Contains(t, keys(s.facts), "paid_again/t-c1/6000/4\n")
+	s.read("c1", seen{status: "med", paid: 6000})
+	s.read("c1", seen{status: "refunded", paid: 6000, refunded: 6000})
+	s.expect("over paid_again/c1", "disputed c1", "over paid_again/c1", "refunded c1", "disputed c1")
+
+	s = newShop(t)
+	s.read("c2", seen{status: "paid", paid: 5000})
+	s.read("c2", seen{status: "med", paid: 5000})
+	s.expect("paid c2", "disputed c2") // it was needed
 }
 
 func TestAPartOfASecondPaymentIsNotLost(t *testing.T) {

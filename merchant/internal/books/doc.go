@@ -26,7 +26,8 @@
 //	paid_out/<payout>/<n>                 −, a payout exists; +, it was returned
 //	adjusted/<note>                       + or −, a correction by a person
 //	settled/<order>                       the order is paid in full, for the first time
-//	paid_again/<transaction>/<total>      a payment that the order did not need
+//	paid_again/<transaction>/<total>/<n>  a payment that the order did not need, after n changes
+//	                                      of what is disputed; no n if there were none
 //	goods/<order>/<n>                     the goods are owed, or not any more: the n-th change
 //	unpaid/<charge>                       a charge ended without payment
 //	refund/<refund>                       the transaction shows a refund of the merchant's
@@ -70,7 +71,7 @@
 //	underpaid            the rest is paid, a person accepts it, all went back or is withheld,
 //	                     or the order needs no more money (the caller calls [Unneeded])
 //	overpaid             the excess went back or is withheld, or the order needs none of it
-//	paid_again           the charge was refunded in full
+//	paid_again           the charge was refunded in full or is withheld
 //	in_protest           the dispute is not contested any more
 //	closed               the goods are not owed any more
 //	lower                a reading agrees again, or shows the refund
@@ -78,9 +79,9 @@
 //	                     a reading that was made later is understood and can be true
 //
 // The others say what happened, and are closed by a person. Money that the order does not
-// need is [PaidAgain], a fact: at its payment or, if it is withheld then, when the dispute
-// is won. What was paid in part while the order needed it is PaidAgain when another charge
-// settles the order; after a dispute that was open then, if it is won.
+// need is [PaidAgain], a fact: at its payment and each time that a dispute is won which
+// withheld it. What was paid in part while the order needed it is PaidAgain when another
+// charge settles the order; after a dispute that was open then, if it is won.
 //
 // # Goods
 //

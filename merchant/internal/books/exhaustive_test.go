@@ -93,8 +93,8 @@ func (h *history) check(before *books.Books) error {
 		return fmt.Errorf("settled by %q, then %q", before.Order.SettledBy, h.Order.SettledBy)
 	case (settled == 1) != (h.Order.SettledBy == is.ID) || settled > 1:
 		return fmt.Errorf("settled by %q, %d facts", h.Order.SettledBy, settled)
-	case h.spare() && !slices.ContainsFunc(h.facts, func(f books.Fact) bool { return f.Key == fmt.Sprintf("paid_again/t1/%d", is.Paid) }):
-		return fmt.Errorf("there is money that the order does not need, and nothing says so: %+v", is)
+	case h.spare() && reportedAgain(h.facts, is) != nil:
+		return reportedAgain(h.facts, is)
 	case settled == 1 && (is.Foreign || is.Paid < is.Requested):
 		return fmt.Errorf("settled by too little: %+v", is)
 	case is.State == books.Paid && is.Paid < is.Requested || is.State == books.Failed && is.Paid > 0 || is.State == books.Pending && is.Paid > 0:

@@ -148,10 +148,10 @@ func TestADisputeIsWonAfterAnotherChargeHasPaidTheOrder(t *testing.T) {
 		}
 		s.read("c1", partly("paid", 0))
 		s.expect("disputed c1", "paid_again c1")
-		assert.Contains(t, keys(s.facts), "paid_again/t-c1/2000\n")
+		assert.Contains(t, keys(s.facts), "paid_again/t-c1/2000/2\n")
 		s.read("c1", partly("med", 0))
 		s.read("c1", partly("paid", 0))
-		s.expect("disputed c1", "disputed c1") // it was reported
+		s.expect("over paid_again/c1", "disputed c1", "disputed c1", "paid_again c1")
 	}
 	s := newShop(t)
 	s.read("c2", seen{status: "paid", paid: 5000})
