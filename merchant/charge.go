@@ -20,7 +20,7 @@ import (
 // ChargeParams describes a charge.
 type ChargeParams struct {
 	Account string // optional if there is only one
-	Order   string // the ID of the order; required
+	Order   string // the ID of the order, unique among those of the account's book; required
 
 	// TransactionParams describes the payment. ExternalRef must be empty: it is the
 	// account's prefix, the order and the number of the attempt, such as "shop-A17-1",
@@ -87,7 +87,7 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Ch
 	if err := p.validate(a); err != nil {
 		return nil, err
 	}
-	at := place{subject: ledger.OrderSubject(p.Order), lock: ledger.New, charges: true}
+	at := place{subject: ledger.OrderSubject(a.Book, p.Order), lock: ledger.New, charges: true}
 	var added *charge
 	err = m.on(ctx, tx, at, func(b *bench) error {
 		asked := chargeRecord{Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1)}
@@ -117,18 +117,21 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Ch
 // new one is not safe, with the charge that it is about.
 func (b *bench) earlier(ctx context.Context, a *account, asked *chargeRecord) (existing *charge, err error) {
 	if b.order.Closed {
-		return nil, fmt.Errorf("%w: order %s is closed", ErrState, ledger.OrderID(b.order.ID))
+		return nil, fmt.Errorf("%w: order %s is closed", ErrState, ledger.OrderID(b.order.Subject()))
 	}
 	newestFirst := slices.Clone(b.charges)
 	slices.Reverse(newestFirst)
 	for _, ch := range newestFirst {
-		if err := ch.account.present(); err != nil {
-			return nil, err
+		if ch.Books.ID == b.order.SettledBy {
+			return ch, nil
 		}
 	}
 	for _, ch := range newestFirst {
-		if ch.Books.ID == b.order.SettledBy {
-			return ch, nil
+		switch ch.Books.State { // only the account's outbox knows more
+		case New, Unknown, Ambiguous:
+			if err := ch.account.present(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, ch := range newestFirst {
@@ -206,7 +209,7 @@ func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord) *charg
 // newCharge puts a new charge on the bench.
 func (b *bench) newCharge(a *account, r chargeRecord, ref string) *charge {
 	ch := &charge{chargeRecord: r, base: base{account: a, touched: true, Row: ledger.Row{
-		Kind: ledger.Charges, ID: r.Books.ID, Account: a.Name, Subject: b.order.ID, Attempt: b.attempts() + 1, Ref: ref, Created: b.now,
+		Kind: ledger.Charges, ID: r.Books.ID, Account: a.Name, Subject: b.order.Subject(), Attempt: b.attempts() + 1, Ref: ref, Created: b.now,
 	}}}
 	b.charges = append(b.charges, ch)
 	return ch
@@ -318,7 +321,7 @@ func (m *core) storeCharge(ctx context.Context, tx sqldb.Tx, a *account, r opera
 	if !ok {
 		return fmt.Errorf("%w: charge %s", ErrNotFound, ref)
 	}
-	p := place{subject: ledger.OrderSubject(order), lock: ledger.Known, charges: true, ends: request{kindCharge, ref}}
+	p := place{subject: ledger.OrderSubject(a.Book, order), lock: ledger.Known, charges: true, ends: request{kindCharge, ref}}
 	return m.on(ctx, tx, p, func(b *bench) error {
 		ch, err := b.charge(ref)
 		switch {

@@ -110,7 +110,7 @@ func (m *core) loadCharges(ctx context.Context, l ledger.Ledger, w ledger.Where)
 }
 
 func (m *core) chargeOf(row *ledger.Row) (*charge, error) {
-	ch := &charge{base: base{Row: *row, account: m.anyAccount(row.Account)}}
+	ch := &charge{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
 	err := decode(row.Record, &ch.chargeRecord)
 	ch.readAt = ch.Books.ReadAt
 	return ch, err
@@ -118,7 +118,7 @@ func (m *core) chargeOf(row *ledger.Row) (*charge, error) {
 
 // loadCharge returns a charge without its refunds, or [ErrNotFound].
 func (m *core) loadCharge(ctx context.Context, l ledger.Ledger, id string) (*charge, error) {
-	row, err := l.Row(ctx, ledger.Charges, id)
+	row, err := l.Charge(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +162,9 @@ func refundOf(row *ledger.Refund) (*refund, error) {
 	return r, decode(row.Record, &r.Refund)
 }
 
-// showRefund returns a refund as the merchant gets it, or [ErrNotFound].
-func showRefund(ctx context.Context, l ledger.Ledger, id string) (*Refund, error) {
-	rows, err := l.Refunds(ctx, ledger.RefundWhere{ID: id})
+// showRefund returns a refund of a book as the merchant gets it, or [ErrNotFound].
+func showRefund(ctx context.Context, l ledger.Ledger, book, id string) (*Refund, error) {
+	rows, err := l.Refunds(ctx, ledger.RefundWhere{Book: book, ID: id})
 	if err == nil && len(rows) == 0 {
 		err = fmt.Errorf("%w: refund %s", ErrNotFound, id)
 	}
@@ -340,7 +340,7 @@ func (ch *charge) paidAt() time.Time {
 func (ch *charge) shown() *Charge {
 	b := &ch.Books
 	return &Charge{
-		ID: b.ID, Account: ch.Account, Order: ledger.OrderID(ch.Subject), Subscription: ledger.SubscriptionID(ch.Subject), Attempt: ch.Attempt,
+		ID: b.ID, Book: ch.Subject.Book, Account: ch.Account, Order: ledger.OrderID(ch.Subject), Subscription: ledger.SubscriptionID(ch.Subject), Attempt: ch.Attempt,
 		TransactionID: b.TransactionID, Method: ch.Method,
 		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
 		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
@@ -351,10 +351,10 @@ func (ch *charge) shown() *Charge {
 
 // refund returns a refund of the charge as the merchant gets it.
 func (ch *charge) refund(r *books.Refund) *Refund {
-	return &Refund{ID: r.ID, Account: ch.Account, Charge: ch.ID, State: r.State, Amount: r.Moved, Reason: r.Reason}
+	return &Refund{ID: r.ID, Book: ch.Subject.Book, Account: ch.Account, Charge: ch.ID, State: r.State, Amount: r.Moved, Reason: r.Reason}
 }
 
 // shown returns a stored refund as the merchant gets it.
 func (r *refund) shown() *Refund {
-	return &Refund{ID: r.ID, Account: r.stored.Account, Charge: r.stored.Charge, State: r.State, Amount: r.Moved, Reason: r.Reason}
+	return &Refund{ID: r.ID, Book: r.stored.Subject.Book, Account: r.stored.Account, Charge: r.stored.Charge, State: r.State, Amount: r.Moved, Reason: r.Reason}
 }

@@ -21,9 +21,9 @@ type compared interface {
 	same(lane ledger.Lane) bool
 }
 
-// load returns a record without what belongs to it, or [ErrNotFound].
-func (m *core) load(ctx context.Context, kind ledger.Kind, id string) (compared, error) {
-	row, err := m.outside().Row(ctx, kind, id)
+// load returns a record of a book without what belongs to it, or [ErrNotFound].
+func (m *core) load(ctx context.Context, kind ledger.Kind, book, id string) (compared, error) {
+	row, err := m.outside().Row(ctx, kind, book, id)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func (m *core) recordOf(row *ledger.Row) (compared, error) {
 
 // look reads what the gateway has of a record and books what it shows. The error is
 // [ErrNotFound] if there is no such record.
-func (m *core) look(ctx context.Context, kind ledger.Kind, id string, source books.Source) error {
-	r, err := m.load(ctx, kind, id)
+func (m *core) look(ctx context.Context, kind ledger.Kind, book, id string, source books.Source) error {
+	r, err := m.load(ctx, kind, book, id)
 	if err != nil {
 		return err
 	}

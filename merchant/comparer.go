@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -91,25 +93,26 @@ func (c *comparer) begin(ctx context.Context) error {
 	}
 	l := c.m.outside()
 	claims, err := l.Claim(ctx, wants, c.lease())
-	byKind := make(map[ledger.Kind]map[string]ledger.Claim)
-	for _, claim := range claims {
-		if byKind[claim.Kind] == nil {
-			byKind[claim.Kind] = make(map[string]ledger.Claim)
-		}
-		byKind[claim.Kind][claim.ID] = claim
+	type group struct {
+		kind ledger.Kind
+		book string
 	}
-	for _, kind := range ledger.Kinds {
-		var ids []string
-		for id := range byKind[kind] {
-			ids = append(ids, id)
+	groups := make(map[group]map[string]ledger.Claim) // an ID is unique in a book
+	for _, claim := range claims {
+		g := group{claim.Kind, c.m.accounts[claim.Account].Book}
+		if groups[g] == nil {
+			groups[g] = make(map[string]ledger.Claim)
 		}
-		rows, failed := l.RowsOf(ctx, kind, ids)
+		groups[g][claim.ID] = claim
+	}
+	for g, byID := range groups {
+		rows, failed := l.RowsOf(ctx, g.kind, g.book, slices.Collect(maps.Keys(byID)))
 		err = errors.Join(err, failed) // the leases end
 		for i := range rows {
-			c.start(ctx, &rows[i], byKind[kind][rows[i].ID])
-			delete(byKind[kind], rows[i].ID)
+			c.start(ctx, &rows[i], byID[rows[i].ID])
+			delete(byID, rows[i].ID)
 		}
-		for _, claim := range byKind[kind] { // its record was deleted by hand
+		for _, claim := range byID { // its record was deleted by hand
 			if failed == nil {
 				err = errors.Join(err, l.Release(ctx, []ledger.Claim{claim}, ledger.Plan{Never: true}))
 			}
@@ -217,13 +220,14 @@ func (c *comparer) end(end compareEnd) {
 // release plans what changed nothing anew, with one statement for each wait.
 func (c *comparer) release(ctx context.Context) {
 	type group struct {
-		kind  ledger.Kind
-		lease int64
-		plan  ledger.Plan
+		kind    ledger.Kind
+		account string
+		lease   int64
+		plan    ledger.Plan
 	}
 	groups := make(map[group][]ledger.Claim)
 	for _, end := range c.unplanned {
-		g := group{end.claim.Kind, end.claim.Lease, end.plan}
+		g := group{end.claim.Kind, end.claim.Account, end.claim.Lease, end.plan}
 		if g.plan.Wait > time.Second { // fewer groups
 			g.plan.Wait = g.plan.Wait.Round(time.Second)
 		}

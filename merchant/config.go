@@ -51,10 +51,29 @@ type Config struct {
 
 	Logger *slog.Logger // default slog.Default
 
+	// SecondPayment says what happens to money that an order does not need; see
+	// [Callbacks.PaidAgain].
+	SecondPayment SecondPayment
+
 	// Observe is called with each event of the outbox of each account, for metrics; see
 	// [operations.Config]. Several goroutines call it at once. It must not block.
 	Observe func(ctx context.Context, o operations.Observation)
 }
+
+// SecondPayment says what happens to money that an order does not need: a second payment, or
+// one after the order was closed.
+type SecondPayment int
+
+// What happens to a second payment.
+const (
+	// ReportSecondPayment leaves it to [Callbacks.PaidAgain] or, if that is nil, to a person:
+	// it is a [Problem].
+	ReportSecondPayment SecondPayment = iota
+
+	// RefundSecondPayment refunds it in full. While a dispute withholds the money, nothing can
+	// be refunded: if the dispute is won, it is refunded then.
+	RefundSecondPayment
+)
 
 // Account is one account at a gateway.
 type Account struct {
@@ -62,6 +81,12 @@ type Account struct {
 	// see [gateway.WithAccount] for its form. Open returns [ErrAccount] if the name was
 	// used with another base URL.
 	Name string
+
+	// Book is the name of the company whose account this is; default Name. The IDs of orders,
+	// refunds, payouts, subscriptions and links are unique in a book: two companies may both have
+	// an order "1", and neither sees the other's. Accounts of one company that may charge one
+	// order have the same book. It never changes.
+	Book string
 
 	// Client is the only client that sends for this account.
 	Client *gateway.Client
@@ -110,25 +135,38 @@ type Account struct {
 
 // Callbacks are called once for each fact, in a transaction that also marks the fact as
 // delivered: what they write in tx happens exactly once. Facts of one order are delivered
-// in order. After an error or a panic the transaction is rolled back, and the callback
-// runs again later; the record itself is up to date meanwhile.
+// in order; Goods and Access do not wait for the others. After an error or a panic the
+// transaction is rolled back, and the callback runs again later; the record itself is up to
+// date meanwhile.
 //
-// A callback gets the record as it is now, which may be more than the fact says: check
-// what is left before you ship. It writes to this database in tx alone and calls no other
-// service; follow-up work is inserted with the Tx methods. It does not commit or roll
-// back tx.
+// A callback gets the record as it is now, which may be more than the fact says. It writes to
+// this database in tx alone and calls no other service; follow-up work is inserted with the Tx
+// methods. It does not commit or roll back tx. Goods and Access lock the order or the
+// subscription first: in your own transactions, too, call the Tx methods before you change your
+// rows, or two transactions may wait for each other until the database ends one.
 //
-// A fact whose callback is nil counts as delivered.
+// A fact whose callback is nil in this process waits an hour for one that has it, as during a
+// deployment, and delays no other. Then it is given up, and counted in [Health].
 type Callbacks[TX any] struct {
-	// Paid: an order, or a sale by link, is paid in full, for the first time. Ship only if
-	// Charge.Left is not less than Charge.Requested or, if a person accepted less,
-	// Charge.Paid: the payment may have been refunded or disputed since. Paid is not called
-	// again when a dispute is won: ship then in Disputed.
+	// Goods: whether the goods of an order, or of a sale by link, are owed to the buyer has
+	// changed. Send them, or don't any more, by this callback alone: see [Goods].
+	Goods func(ctx context.Context, tx TX, g *Goods) error
+
+	// Access: until when a member may use what a subscription pays for has changed, or
+	// whether it is renewed: see [Access].
+	Access func(ctx context.Context, tx TX, a *Access) error
+
+	// The others are for mails and for accounts. Do not ship by them: what is true of an order
+	// when one is called may have been otherwise a moment ago, and Goods says it in order.
+
+	// Paid: an order, or a sale by link, is paid in full, for the first time. The payment may
+	// have been refunded or disputed since, see Charge.State, and the order may have been
+	// closed, see Charge.OrderClosed.
 	Paid func(ctx context.Context, tx TX, c *Charge) error
 
 	// PaidAgain: a charge was paid that the order did not need any more: a second charge,
-	// or any payment after [Merchant.CloseOrderTx]. If it is nil, the payment is a
-	// [Problem]; [RefundAgain] refunds it.
+	// or any payment after [Merchant.CloseOrderTx]. Config.SecondPayment says what happens to
+	// the money. It is called once more when a dispute that withheld the money is won.
 	PaidAgain func(ctx context.Context, tx TX, c *Charge) error
 
 	// Unpaid: a charge ended without payment, see Charge.Reason. Paid may follow for a
@@ -136,25 +174,22 @@ type Callbacks[TX any] struct {
 	Unpaid func(ctx context.Context, tx TX, c *Charge) error
 
 	// Refunded: more money of a charge went back, by a refund of yours or by someone else
-	// (Refund.ID is ""). Decide by Refund.Order.Left: after a double payment a refund
-	// does not cancel the order.
+	// (Refund.ID is ""). Refund.Order says what is left of the order.
 	Refunded func(ctx context.Context, tx TX, r *Refund) error
 
 	// RefundRejected: a refund of yours was not made and never will be, see Refund.Reason.
 	RefundRejected func(ctx context.Context, tx TX, r *Refund) error
 
 	// Disputed: a charge was charged back or disputed (Charge.Disputed > 0), or the
-	// dispute ended in your favor (0 again). Decide by Charge.OrderLeft: after a double
-	// payment the order is still paid by the other charge.
+	// dispute ended in your favor (0 again). Charge.OrderLeft says what is left of the order.
 	Disputed func(ctx context.Context, tx TX, c *Charge) error
 
 	// Payout: a payout has ended: it was paid, failed, was canceled or was rejected. It
 	// is called again if a payout that was paid is returned.
 	Payout func(ctx context.Context, tx TX, p *Payout) error
 
-	// Subscription: see [Subscription.Event]. Subscription.PaidUntil never goes back, so
-	// one statement for your own row suffices for all events. Paid and Unpaid are not called
-	// for the charges of a subscription; Refunded and Disputed are, with Charge.Order "".
+	// Subscription: see [Subscription.Event]. Paid and Unpaid are not called for the charges of
+	// a subscription; Refunded and Disputed are, with Charge.Order "".
 	Subscription func(ctx context.Context, tx TX, s *Subscription) error
 
 	// Problem: a person must decide or look, see [Merchant.Problems].
@@ -214,6 +249,9 @@ func (c *Config) set() error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.SecondPayment < ReportSecondPayment || c.SecondPayment > RefundSecondPayment {
+		return fmt.Errorf("merchant: Config.SecondPayment must be ReportSecondPayment or RefundSecondPayment, not %d", c.SecondPayment)
+	}
 	for _, is := range []struct {
 		name  string
 		value int64
@@ -245,6 +283,10 @@ func (a *Account) set() (err error) {
 	}
 	if a.Client, err = a.Client.With(gateway.WithAccount(a.Name)); err != nil {
 		return fmt.Errorf("merchant: Account.Name: %w", err)
+	}
+	a.Book = cmp.Or(a.Book, a.Name)
+	if strings.TrimSpace(a.Book) != a.Book || !ledger.Storable(a.Book) || len(a.Book) > maxPrefix {
+		return fmt.Errorf("merchant: Account.Book of %q must have at most %d bytes of valid UTF-8, without spaces around it", a.Name, maxPrefix)
 	}
 	a.Prefix = cmp.Or(a.Prefix, a.Name+"-")
 	if len(a.Prefix) > maxPrefix || strings.TrimSpace(a.Prefix) != a.Prefix || strings.ContainsFunc(a.Prefix, func(r rune) bool { return r < '!' || r > '~' }) {

@@ -2,9 +2,12 @@ package merchant
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
 // courier calls the callbacks of facts, at most workers at a time. A callback that takes
@@ -15,6 +18,7 @@ type courier struct {
 	due     []int64        // facts that are due
 	busy    map[int64]bool // facts whose callbacks run here
 	shared  bool           // another process delivers too
+	skipAt  time.Time      // when facts without a callback are given up next
 	ended   chan delivered
 }
 
@@ -45,7 +49,7 @@ func (c *courier) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if look && len(c.due) == 0 {
 			look = false
-			if err := c.look(ctx); err != nil && ctx.Err() == nil {
+			if err := errors.Join(c.skip(ctx), c.look(ctx)); err != nil && ctx.Err() == nil {
 				c.m.fail(ctx, "the facts that are due could not be read", err)
 			}
 		}
@@ -84,7 +88,7 @@ const looked = 512
 // look finds facts that are due, at most one of each order. Other processes may have some: not
 // in the same order, so that they don't try the same ones all the time.
 func (c *courier) look(ctx context.Context) error {
-	facts, err := c.m.outside().Due(ctx, c.m.names(), looked+len(c.busy))
+	facts, err := c.m.outside().Due(ctx, c.m.names(), c.m.heard, looked+len(c.busy))
 	if c.shared {
 		rand.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
 	}
@@ -92,6 +96,31 @@ func (c *courier) look(ctx context.Context) error {
 		if !c.busy[seq] {
 			c.due = append(c.due, seq)
 		}
+	}
+	return err
+}
+
+// A fact whose callback is nil waits for a process that has it, as during a deployment. Then it
+// is given up.
+const (
+	skipAfter   = time.Hour
+	skipEvery   = time.Minute
+	skipAtOnce  = 500
+	skippedDays = 7 // for which Health counts them
+)
+
+// skip gives up facts for which no process has had a callback.
+func (c *courier) skip(ctx context.Context) error {
+	if len(c.m.unheard) == 0 || time.Now().Before(c.skipAt) {
+		return nil
+	}
+	var n int
+	err := c.m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+		n, err = c.m.ledger(tx).Skip(ctx, c.m.names(), c.m.unheard, skipAfter, skipAtOnce)
+		return err
+	})
+	if err == nil && n < skipAtOnce { // else there may be more
+		c.skipAt = time.Now().Add(skipEvery)
 	}
 	return err
 }

@@ -15,15 +15,6 @@ import (
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
-// names returns the names of the process's accounts.
-func (m *core) names() []string {
-	names := make([]string, 0, len(m.accounts))
-	for name := range m.accounts {
-		names = append(names, name)
-	}
-	return names
-}
-
 // deliverOne calls the callback of a fact and marks it as delivered, in one transaction
 // that holds the fact's lock. changed is false if another process has it.
 func (m *core) deliverOne(ctx context.Context, seq int64) (changed, elsewhere bool) {
@@ -45,6 +36,9 @@ func (m *core) deliverOne(ctx context.Context, seq int64) (changed, elsewhere bo
 		})
 	})
 	returned = true
+	if errors.Is(err, ledger.ErrBusy) { // another transaction has the order: it is tried again soon
+		return false, false
+	}
 	if err != nil {
 		return m.callbackFailed(ctx, seq, attempts, err), false
 	}
@@ -82,7 +76,7 @@ func (m *core) tryDelivery(ctx context.Context, seq int64, failures *int) (deliv
 		return false, err
 	}
 	defer func() { _ = m.db.Driver().Rollback(ctx, tx) }() // after a commit it does nothing
-	f, taken, err := m.ledger(tx).Take(ctx, seq)
+	f, taken, err := m.ledger(tx).Take(ctx, seq, m.heard)
 	if err != nil || !taken {
 		return false, err
 	}
@@ -99,11 +93,12 @@ func (m *core) call(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
 	switch f.Callback {
 	case books.OnPaid:
 		return m.callCharge(ctx, tx, f, on.Paid)
+	case books.OnGoods:
+		return m.callGoods(ctx, tx, f)
+	case books.OnAccess:
+		return m.callAccess(ctx, tx, f)
 	case books.OnPaidAgain:
-		if on.PaidAgain == nil {
-			return m.raise(ctx, tx, f)
-		}
-		return m.callCharge(ctx, tx, f, on.PaidAgain)
+		return m.callPaidAgain(ctx, tx, f)
 	case books.OnUnpaid:
 		return m.callCharge(ctx, tx, f, on.Unpaid)
 	case books.OnDisputed:
@@ -121,7 +116,7 @@ func (m *core) call(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
 		return m.callSubscription(ctx, tx, f)
 	case onProblem:
 		return m.callProblem(ctx, tx, f)
-	default: // of a newer release
+	default: // it was not asked for
 		return fmt.Errorf("merchant: this release has no callback %q", f.Callback)
 	}
 }
@@ -140,7 +135,7 @@ func (m *core) callCharge(ctx context.Context, tx sqldb.Tx, f *ledger.Fact, call
 		return err
 	}
 	shown := ch.shown()
-	shown.OrderLeft = order.Left()
+	shown.OrderLeft, shown.OrderClosed = order.Left(), order.Closed
 	return call(ctx, tx, shown)
 }
 
@@ -149,10 +144,10 @@ func (m *core) callRefund(ctx context.Context, tx sqldb.Tx, f *ledger.Fact, call
 		return nil
 	}
 	l := m.ledger(tx)
-	r := &Refund{Account: f.Account, Charge: f.Record, State: Done, Amount: f.About}
+	r := &Refund{Book: f.Subject.Book, Account: f.Account, Charge: f.Record, State: Done, Amount: f.About}
 	var err error
 	if f.Kind != books.Returned {
-		if r, err = showRefund(ctx, l, f.Record); err != nil {
+		if r, err = showRefund(ctx, l, f.Subject.Book, f.Record); err != nil {
 			return err
 		}
 	}
@@ -169,7 +164,7 @@ func (m *core) callProblem(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) err
 		return nil
 	}
 	_, key, _ := strings.Cut(f.Key, problemPrefix)
-	rows, err := m.ledger(tx).Problems(ctx, ledger.ProblemWhere{Key: f.Account + ":" + key})
+	rows, err := m.ledger(tx).Problems(ctx, ledger.ProblemWhere{Book: f.Subject.Book, Key: f.Account + ":" + key})
 	if err != nil {
 		return err
 	}
@@ -193,7 +188,7 @@ func (m *core) raise(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
 	}
 	p.Key = string(p.Kind) + "/" + f.Key
 	return m.on(ctx, tx, place{subject: f.Subject}, func(b *bench) error {
-		b.problem(m.anyAccount(f.Account), p)
+		b.problem(m.anyAccount(f.Account, f.Subject.Book), p)
 		return nil
 	})
 }

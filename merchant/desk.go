@@ -16,7 +16,7 @@ import (
 
 // place is what of a subject is put on a bench.
 type place struct {
-	subject string
+	subject ledger.Subject
 	lock    ledger.Lock
 
 	charges bool   // all charges, with their refunds
@@ -105,6 +105,9 @@ func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) e
 	if err := work(b); err != nil {
 		return err
 	}
+	if err := b.judge(ctx, l, &p); err != nil {
+		return err
+	}
 	if err := b.save(ctx, l); err != nil {
 		return err
 	}
@@ -142,12 +145,12 @@ func (b *bench) load(ctx context.Context, l ledger.Ledger, p *place) (err error)
 		}
 	}
 	if p.payout != "" {
-		if b.payout, err = b.m.loadPayout(ctx, l, p.payout); err != nil && !errors.Is(err, ErrNotFound) {
+		if b.payout, err = b.m.loadPayout(ctx, l, p.subject.Book, p.payout); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 	}
 	if id := ledger.SubscriptionID(p.subject); id != "" {
-		if b.subscription, err = b.m.loadSubscription(ctx, l, id); err != nil && !errors.Is(err, ErrNotFound) {
+		if b.subscription, err = b.m.loadSubscription(ctx, l, p.subject.Book, id); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 	}
@@ -351,7 +354,7 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 		case r.fact != nil:
 			facts = append(facts, r.account.fact(r.fact))
 		case r.over != nil:
-			closes = append(closes, ledger.CloseProblems(b.order.ID, r.over.Record, r.over.Kind))
+			closes = append(closes, ledger.CloseProblems(b.order.Subject(), r.over.Record, r.over.Kind))
 		default:
 			if err := l.Write(ctx, closes); err != nil { // the same problem may hold again
 				return nil, err
@@ -359,7 +362,7 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 			closes = nil
 			p := r.problem
 			added, err := l.AddProblem(ctx, &ledger.Problem{
-				Key: r.account.key("", p.Key), Account: r.account.Name, Subject: b.order.ID, Record: p.Record, Kind: p.Kind, Text: p.Text,
+				Key: r.account.key("", p.Key), Account: r.account.Name, Subject: b.order.Subject(), Record: p.Record, Kind: p.Kind, Text: p.Text,
 			})
 			if err != nil {
 				return nil, err
@@ -436,9 +439,10 @@ const onProblem = books.Callback("problem")
 const problemPrefix = "problem/"
 
 // key returns the key under which a fact or problem of an account is stored. An order is
-// settled once, by a charge of any account; all other keys have the account.
+// settled once, by a charge of any account, and its goods are owed or not; all other keys have
+// the account.
 func (a *account) key(kind books.Kind, key string) string {
-	if kind == books.Settled {
+	if kind == books.Settled || kind == books.GoodsChanged {
 		return key
 	}
 	return a.Name + ":" + key
@@ -446,7 +450,7 @@ func (a *account) key(kind books.Kind, key string) string {
 
 // fact returns a fact of the account as it is stored.
 func (a *account) fact(f *books.Fact) ledger.NewFact {
-	return ledger.NewFact{Fact: *f, StoredKey: a.key(f.Kind, f.Key), Account: a.Name, Month: f.At.In(a.Zone).Format("2006-01")}
+	return ledger.NewFact{Fact: *f, StoredKey: a.key(f.Kind, f.Key), Account: a.Name, Book: a.Book, Month: f.At.In(a.Zone).Format("2006-01")}
 }
 
 // requests are the requests of records in the outboxes, in the transaction of a bench.

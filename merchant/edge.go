@@ -28,7 +28,7 @@ func Open[TX any](ctx context.Context, db database.Driver[TX], cfg Config, on Ca
 	if db == nil {
 		return nil, errors.New("merchant: the database is nil: use database.SQLite(db) or database.Postgres(db)")
 	}
-	m := new(Merchant[TX])
+	m := &Merchant[TX]{core{shared: new(shared)}}
 	m.in = func(tx any) sqldb.Tx { return sqldb.Wrap(db, tx.(TX)) } //nolint:forcetypeassert // only Merchant[TX] calls it
 	if err := m.set(ctx, sqldb.Untyped(db), cfg, untyped(on)); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func Open[TX any](ctx context.Context, db database.Driver[TX], cfg Config, on Ca
 
 func untyped[TX any](c Callbacks[TX]) Callbacks[sqldb.Tx] {
 	return Callbacks[sqldb.Tx]{
-		Paid: call(c.Paid), PaidAgain: call(c.PaidAgain), Unpaid: call(c.Unpaid), Refunded: call(c.Refunded),
+		Goods: call(c.Goods), Access: call(c.Access), Paid: call(c.Paid), PaidAgain: call(c.PaidAgain), Unpaid: call(c.Unpaid), Refunded: call(c.Refunded),
 		RefundRejected: call(c.RefundRejected), Disputed: call(c.Disputed), Payout: call(c.Payout),
 		Subscription: call(c.Subscription), Problem: call(c.Problem),
 	}

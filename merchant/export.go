@@ -62,7 +62,7 @@ func (m *core) Export(ctx context.Context, w io.Writer, account, month string, f
 		return err
 	}
 	err = m.outside().Entries(ctx, a.Name, month, func(e *ledger.NewFact) error {
-		e.At, e.Order = e.At.In(a.Zone), ledger.OrderID(e.Order)
+		e.At, e.Order = e.At.In(a.Zone), ledger.OrderID(ledger.Subject{ID: e.Order})
 		return write(e)
 	})
 	return errors.Join(err, out.Flush())

@@ -59,9 +59,15 @@ type Health struct {
 	Callbacks   CallbackHealth   // of all accounts
 	Comparisons ComparisonHealth // of all accounts
 	Accounts    []AccountHealth  // by name
+
+	// Skipped counts the facts of the last seven days that were given up because no process had
+	// a callback for them, by the name of the callback: "refunded" for [Callbacks.Refunded].
+	// Those that you leave nil on purpose are counted too.
+	Skipped map[string]int
 }
 
-// CallbackHealth counts the facts whose callback has not succeeded yet.
+// CallbackHealth counts the facts whose callback has not succeeded yet, without those whose
+// callback is nil in this process.
 type CallbackHealth struct {
 	Waiting int           // all of them
 	Failing int           // of Waiting, those whose callback has failed at least once
@@ -98,11 +104,14 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		h.Accounts = append(h.Accounts, is)
 	}
 	l, names := m.outside(), m.names()
-	callbacks, err := l.Waiting(ctx, names, failedOften)
+	callbacks, err := l.Waiting(ctx, names, m.heard, failedOften)
 	if err != nil {
 		return h, err
 	}
 	h.Callbacks = CallbackHealth{Waiting: callbacks.All, Failing: callbacks.Failing, Oldest: callbacks.Oldest}
+	if h.Skipped, err = l.Skipped(ctx, names, skippedDays); err != nil {
+		return h, err
+	}
 	open, err := l.OpenProblems(ctx, names, ProblemAmbiguous)
 	if err != nil {
 		return h, err

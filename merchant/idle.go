@@ -17,27 +17,37 @@ import (
 // them again.
 func (m *core) Reconcile(ctx context.Context) error {
 	var failed error
-	for _, kind := range ledger.Kinds {
-		for last := ""; ; {
-			ids, err := m.outside().Compared(ctx, kind, m.names(), last, 100)
-			if err != nil {
-				return errors.Join(failed, err)
-			}
-			if len(ids) == 0 {
-				break
-			}
-			for _, id := range ids {
-				last = id
-				if err := m.look(ctx, kind, id, books.FromComparison); err != nil {
-					failed = errors.Join(failed, fmt.Errorf("%s %s: %w", kind, id, err))
-				}
-				if ctx.Err() != nil {
-					return failed
-				}
+	for _, a := range m.sorted() {
+		for _, kind := range ledger.Kinds {
+			failed = errors.Join(failed, m.reconcile(ctx, a, kind))
+			if ctx.Err() != nil {
+				return failed
 			}
 		}
 	}
 	return failed
+}
+
+// reconcile compares all records of a kind and an account.
+func (m *core) reconcile(ctx context.Context, a *account, kind ledger.Kind) (failed error) {
+	for last := ""; ; {
+		ids, err := m.outside().Compared(ctx, kind, a.Name, last, 100)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		if len(ids) == 0 {
+			return failed
+		}
+		for _, id := range ids {
+			last = id
+			if err := m.look(ctx, kind, a.Book, id, books.FromComparison); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("%s %s: %w", kind, id, err))
+			}
+			if ctx.Err() != nil {
+				return failed
+			}
+		}
+	}
 }
 
 // Idle waits until no operation, event or callback waits, and every refund that the gateway
@@ -86,12 +96,12 @@ func (m *core) waiting(ctx context.Context) (waits, error) {
 
 func (m *core) count(ctx context.Context) (n waits, err error) {
 	l, names := m.outside(), m.names()
-	callbacks, err := l.Waiting(ctx, names, failedOften)
+	callbacks, err := l.Waiting(ctx, names, m.heard, failedOften)
 	if err != nil {
 		return n, err
 	}
 	n.callbacks = int64(callbacks.All)
-	for _, a := range m.accounts {
+	for _, a := range m.sorted() {
 		counts, err := a.receiver.Counts(ctx)
 		if err != nil {
 			return n, err

@@ -17,7 +17,7 @@ import (
 
 // LinkParams describes a checkout link.
 type LinkParams struct {
-	ID      string // of the offer, unique among all links; required
+	ID      string // of the offer, unique among the links of the account's book; required
 	Account string // optional if there is only one
 
 	gateway.CheckoutLinkParams
@@ -26,6 +26,7 @@ type LinkParams struct {
 // Link is a checkout link, a payment page that the gateway hosts.
 type Link struct {
 	ID      string // yours
+	Book    string // see [Account]
 	Account string
 	URL     string // the page to send buyers to
 }
@@ -58,14 +59,14 @@ func (m *core) Link(ctx context.Context, p LinkParams) (*Link, error) {
 	}
 	created, err := a.Client.CheckoutLinks.Create(ctx, p.CheckoutLinkParams)
 	if err != nil {
-		return nil, errors.Join(err, m.dropLink(ctx, p.ID, err))
+		return nil, errors.Join(err, m.dropLink(ctx, a, p.ID, err))
 	}
 	// A call at the same time may have created another one: the first that is stored counts.
 	l := m.outside()
-	if err := l.SetURL(ctx, p.ID, created.URL); err != nil {
+	if err := l.SetURL(ctx, a.Book, p.ID, created.URL); err != nil {
 		return nil, err
 	}
-	stored, err := l.Link(ctx, p.ID)
+	stored, err := l.Link(ctx, a.Book, p.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +80,11 @@ func (m *core) Link(ctx context.Context, p LinkParams) (*Link, error) {
 }
 
 // dropLink forgets a link that the gateway rejected.
-func (m *core) dropLink(ctx context.Context, id string, err error) error {
+func (m *core) dropLink(ctx context.Context, a *account, id string, err error) error {
 	if !errors.Is(err, gateway.ErrValidation) {
 		return nil
 	}
-	return m.db.Transaction(context.WithoutCancel(ctx), func(tx sqldb.Tx) error { return m.ledger(tx).DropLink(ctx, id) })
+	return m.db.Transaction(context.WithoutCancel(ctx), func(tx sqldb.Tx) error { return m.ledger(tx).DropLink(ctx, a.Name, a.Book, id) })
 }
 
 // prepareLink stores the link, unless it exists, and what a sale by it will look like.
@@ -98,17 +99,17 @@ func (m *core) prepareLink(ctx context.Context, a *account, p *LinkParams) (link
 		if err := l.LockAccount(ctx, a.Name); err != nil {
 			return err
 		}
-		if err := l.AddLink(ctx, &ledger.Link{ID: p.ID, Account: a.Name, Record: record}); err != nil {
+		if err := l.AddLink(ctx, &ledger.Link{Book: a.Book, ID: p.ID, Account: a.Name, Record: record}); err != nil {
 			return err
 		}
-		stored, err := l.Link(ctx, p.ID)
+		stored, err := l.Link(ctx, a.Book, p.ID)
 		switch {
 		case err != nil:
 			return err
 		case stored == nil || stored.Account != a.Name || stored.Record != record:
 			return fmt.Errorf("%w: link %s", ErrReused, p.ID)
 		}
-		link = &Link{ID: p.ID, Account: stored.Account, URL: stored.URL}
+		link = &Link{ID: p.ID, Book: a.Book, Account: stored.Account, URL: stored.URL}
 		if link.URL != "" {
 			return nil
 		}

@@ -12,8 +12,11 @@ import (
 	"github.com/gateway-go/gateway/webhook"
 )
 
-// Accounts returns the names of the accounts of this process, in alphabetical order.
-func (m *core) Accounts() []string {
+// Accounts returns the names of the accounts of this process, in alphabetical order: those of
+// the book that [Merchant.Book] has bound it to, or all.
+func (m *core) Accounts() []string { return m.names() }
+
+func (m *core) names() []string {
 	names := make([]string, 0, len(m.accounts))
 	for _, a := range m.sorted() {
 		names = append(names, a.Name)
@@ -40,12 +43,20 @@ type Record struct {
 	Story        []Step        // see [Merchant.Story]
 }
 
-// Record returns what a hit of [Merchant.Find] belongs to, by the hit's kind and the ID of
-// the record. The error is [ErrNotFound] if there is no such record, and [ErrAccount] if
-// this process lacks an account of it.
-func (m *core) Record(ctx context.Context, kind, id string) (*Record, error) {
+// Record returns what a hit of [Merchant.Find] belongs to, by the hit's book and kind and the ID
+// of the record. With one book its name may be "". The error is [ErrNotFound] if there is no
+// such record, and [ErrAccount] if there is no such book. What only the outbox or the receiver
+// of an account knows is missing if this process lacks the account.
+func (m *core) Record(ctx context.Context, book, kind, id string) (*Record, error) {
+	if book != "" {
+		m = m.bound(book)
+	}
+	book, err := m.oneBook(ctx)
+	if err != nil {
+		return nil, err
+	}
 	l := m.outside()
-	subject, err := l.SubjectOf(ctx, kind, id)
+	subject, err := l.SubjectOf(ctx, book, kind, id)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +66,7 @@ func (m *core) Record(ctx context.Context, kind, id string) (*Record, error) {
 	}
 	r := &Record{Order: order}
 	if id := ledger.SubscriptionID(subject); id != "" {
-		stored, err := m.loadSubscription(ctx, l, id)
+		stored, err := m.loadSubscription(ctx, l, book, id)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +80,7 @@ func (m *core) Record(ctx context.Context, kind, id string) (*Record, error) {
 }
 
 // problemsAbout returns the open problems of a subject, each from an index.
-func (m *core) problemsAbout(ctx context.Context, l ledger.Ledger, subject string, charges []*Charge) ([]*Problem, error) {
+func (m *core) problemsAbout(ctx context.Context, l ledger.Ledger, subject ledger.Subject, charges []*Charge) ([]*Problem, error) {
 	rows, err := l.Problems(ctx, ledger.ProblemWhere{Subject: subject, Open: true, Not: ProblemAmbiguous})
 	if err != nil {
 		return nil, err
@@ -85,9 +96,9 @@ func (m *core) problemsAbout(ctx context.Context, l ledger.Ledger, subject strin
 		return nil, err
 	}
 	for _, of := range requests {
-		a, err := m.account(of.Account)
-		if err != nil {
-			return nil, err
+		a := m.accounts[of.Account]
+		if a == nil {
+			continue
 		}
 		entries, err := a.outbox.List(ctx, operations.Query{States: undecided, Kind: of.Kind, Key: of.Key})
 		if err != nil {
@@ -98,7 +109,7 @@ func (m *core) problemsAbout(ctx context.Context, l ledger.Ledger, subject strin
 		}
 	}
 	for _, ch := range charges {
-		if ch.TransactionID == "" {
+		if ch.TransactionID == "" || m.accounts[ch.Account] == nil {
 			continue
 		}
 		letters, err := m.DeadLetters(ctx, ch.Account, webhook.DeadLetterQuery{

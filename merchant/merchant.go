@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,15 +25,25 @@ import (
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
-// core is what a [Merchant] is without the type of its transactions.
+// core is what a [Merchant] is without the type of its transactions, and the book that it is
+// bound to, "" if it is bound to none.
 type core struct {
+	*shared
+
+	ofBook string
+}
+
+// shared is what is the same for all books.
+type shared struct {
 	cfg       Config
 	callbacks Callbacks[sqldb.Tx]
 	in        func(tx any) sqldb.Tx // of a user's transaction
 	db        *sqldb.DB
 	clock     clock
-	accounts  map[string]*account
-	woken     chan struct{} // has an element if a fact may be waiting for its callback
+	accounts  map[string]*account // of this process
+	heard     []books.Callback    // for which this process delivers facts
+	unheard   []books.Callback    // that are nil
+	woken     chan struct{}       // has an element if a fact may be waiting for its callback
 	events    *sqlstore.Store[sqldb.Tx]
 	phase     atomic.Int32 // of Run, see Ready
 }
@@ -52,6 +63,7 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 		return err
 	}
 	m.cfg, m.callbacks, m.accounts, m.woken = cfg, on, make(map[string]*account), make(chan struct{}, 1)
+	m.heard, m.unheard = heard(&cfg, &on)
 	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
 	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
@@ -91,7 +103,7 @@ func (m *core) add(cfg Account, driver database.Driver[sqldb.Tx]) (err error) {
 	if m.accounts[cfg.Name] != nil {
 		return fmt.Errorf("%w: Config.Accounts has two accounts with the name %s", ErrAccount, cfg.Name)
 	}
-	a := &account{Account: cfg, m: m}
+	a := &account{Account: cfg, m: m.bound(cfg.Book)}
 	a.outbox, err = operations.New(driver, operations.Config{
 		Client: a.Client, SendTimeout: m.cfg.SendTimeout, SettleAfter: m.cfg.SettleAfter, KeyLifetime: m.cfg.KeyLifetime,
 		HandlerTimeout: m.cfg.CallbackTimeout, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,
@@ -116,16 +128,19 @@ func (m *core) add(cfg Account, driver database.Driver[sqldb.Tx]) (err error) {
 
 // account returns an account by its name, which may be omitted if there is only one.
 func (m *core) account(name string) (*account, error) {
-	if name == "" && len(m.accounts) == 1 {
-		for _, a := range m.accounts {
+	own := m.sorted()
+	for _, a := range own {
+		if a.Name == name || name == "" && len(own) == 1 {
 			return a, nil
 		}
 	}
-	if a := m.accounts[name]; a != nil {
-		return a, nil
-	}
-	if name == "" {
+	switch other := m.accounts[name]; {
+	case other != nil:
+		return nil, fmt.Errorf("%w: the account %s is in the book %s, not in %s", ErrAccount, name, other.Book, m.ofBook)
+	case name == "" && len(own) > 1:
 		return nil, fmt.Errorf("%w: there are several accounts: name one", ErrAccount)
+	case name == "":
+		return nil, fmt.Errorf("%w: this process has no account of the book %s", ErrAccount, m.ofBook)
 	}
 	return nil, fmt.Errorf("%w: there is no account %q", ErrAccount, name)
 }
@@ -150,6 +165,7 @@ func (m *core) Webhook(account string) http.Handler {
 // It returns an error at once if the database is not set up. Later failures of the
 // database or the gateway are logged, and the work is repeated.
 func (m *core) Run(ctx context.Context) error {
+	m = m.bound("")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
@@ -205,17 +221,21 @@ func (m *core) wake() {
 }
 
 // Refresh reads what the gateway has of a charge, payout or subscription now, and books what
-// it shows. If several have the ID, it is all of them. The error is [ErrNotFound] if there is
-// none, and that of the client if it can't be read.
+// it shows. If several have the ID, also in several books, it is all of them. The error is
+// [ErrNotFound] if there is none, [ErrAccount] if this process lacks its account, and that of
+// the client if it can't be read.
 func (m *core) Refresh(ctx context.Context, id string) error {
+	hits, err := m.Find(ctx, id)
+	if err != nil {
+		return err
+	}
 	known := false
 	var failed error
-	for _, kind := range ledger.Kinds {
-		err := m.look(ctx, kind, id, books.FromPerson)
-		if errors.Is(err, ledger.ErrNotFound) {
-			continue
+	for _, h := range hits {
+		if kind := ledger.Kind(h.Kind); h.As == h.Kind && slices.Contains(ledger.Kinds, kind) {
+			known = true
+			failed = errors.Join(failed, m.look(ctx, kind, h.Book, id, books.FromPerson))
 		}
-		known, failed = true, errors.Join(failed, err)
 	}
 	if failed == nil && !known {
 		return fmt.Errorf("%w: charge, payout or subscription %s", ErrNotFound, id)
@@ -231,11 +251,11 @@ func (m *core) outside() ledger.Ledger { return ledger.Of(m.db.Conn()) }
 
 // anyAccount returns an account that has records, also one that this process lacks: what it
 // has can be read.
-func (m *core) anyAccount(name string) *account {
+func (m *core) anyAccount(name, book string) *account {
 	if a := m.accounts[name]; a != nil {
 		return a
 	}
-	return &account{Account: Account{Name: name, Zone: time.UTC}, m: m}
+	return &account{Account: Account{Name: name, Book: book, Zone: time.UTC}, m: m.bound(book)}
 }
 
 // present returns an error if this process lacks the account, so that nothing can be sent or

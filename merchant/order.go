@@ -8,27 +8,36 @@ import (
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
-// Order returns the money of an order with its charges, refunds and payouts. All is zero if it has
-// none.
+// Order returns the money of an order with its charges, refunds and payouts. All is zero if it
+// has none. The error is [ErrAccount] if there are several books, see [Merchant.Book].
 func (m *core) Order(ctx context.Context, id string) (*Order, error) {
-	return m.showOrder(ctx, m.outside(), ledger.OrderSubject(id), true)
+	return m.orderIn(ctx, m.outside(), id)
+}
+
+func (m *core) orderIn(ctx context.Context, l ledger.Ledger, id string) (*Order, error) {
+	subject, err := m.orderSubject(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return m.showOrder(ctx, l, subject, true)
 }
 
 // OrderTx is [Merchant.Order] in your transaction. A callback uses it: one that reads beside
 // its transaction does not see what the transaction has changed, and takes another connection.
 func (m *Merchant[TX]) OrderTx(ctx context.Context, tx TX, id string) (*Order, error) {
-	return m.showOrder(ctx, m.ledger(m.in(tx)), ledger.OrderSubject(id), true)
+	return m.orderIn(ctx, m.ledger(m.in(tx)), id)
 }
 
 // showOrder returns what has money, with its charges, refunds and payouts if they are wanted.
-func (m *core) showOrder(ctx context.Context, l ledger.Ledger, subject string, records bool) (*Order, error) {
+func (m *core) showOrder(ctx context.Context, l ledger.Ledger, subject ledger.Subject, records bool) (*Order, error) {
 	stored, err := l.Order(ctx, subject)
-	o := &Order{ID: ledger.OrderID(subject)}
+	o := &Order{Book: subject.Book, ID: ledger.OrderID(subject)}
 	if err != nil || stored == nil {
 		return o, err
 	}
 	o.Currency, o.Paid, o.Fee, o.Refunded, o.Disputed = stored.Currency, stored.Paid, stored.Fee, stored.Refunded, stored.Disputed
 	o.PaidOut, o.Adjusted = stored.PaidOut, stored.Adjusted
+	o.Price, o.excess = stored.Price, stored.Excess()
 	o.Settled, o.Closed, o.settledBy, o.current = stored.SettledBy != "", stored.Closed, stored.SettledBy, stored.Current
 	if !records {
 		return o, nil
@@ -82,7 +91,11 @@ func (m *core) closeOrderTx(ctx context.Context, tx sqldb.Tx, order string) erro
 	if err := identify("orders.close", "order", order, "your order"); err != nil {
 		return err
 	}
-	return m.on(ctx, tx, place{subject: ledger.OrderSubject(order), charges: true}, func(b *bench) error {
+	subject, err := m.orderSubject(ctx, order)
+	if err != nil {
+		return err
+	}
+	return m.on(ctx, tx, place{subject: subject, charges: true}, func(b *bench) error {
 		b.order.Closed = true
 		for _, ch := range b.charges {
 			if ch.Books.State != New {

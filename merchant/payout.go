@@ -17,7 +17,7 @@ import (
 
 // PayoutParams describes a payout, a transfer to a Pix key.
 type PayoutParams struct {
-	ID      string // of the bill or the claim, unique among all payouts; required
+	ID      string // of the bill or the claim, unique among the payouts of the account's book; required
 	Account string // optional if there is only one
 
 	// Order is the ID of the order that the payout is for. The payout then counts as
@@ -60,11 +60,11 @@ func (p *PayoutParams) validate(a *account) error {
 }
 
 // subject returns the subject of the order, or of the payout if it belongs to none.
-func (p *PayoutParams) subject() string {
+func (p *PayoutParams) subject(book string) ledger.Subject {
 	if p.Order != "" {
-		return ledger.OrderSubject(p.Order)
+		return ledger.OrderSubject(book, p.Order)
 	}
-	return ledger.PayoutSubject(p.ID)
+	return ledger.PayoutSubject(book, p.ID)
 }
 
 // payoutRecord is what is stored about a payout.
@@ -112,13 +112,13 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 	if err := p.validate(a); err != nil {
 		return nil, err
 	}
-	switch stored, err := m.loadPayout(ctx, m.ledger(tx), p.ID); {
+	switch stored, err := m.loadPayout(ctx, m.ledger(tx), a.Book, p.ID); {
 	case err == nil:
 		return m.existingPayout(ctx, tx, a, &p, stored)
 	case !errors.Is(err, ErrNotFound):
 		return nil, err
 	}
-	err = m.on(ctx, tx, place{subject: p.subject(), payout: p.ID}, func(b *bench) (err error) {
+	err = m.on(ctx, tx, place{subject: p.subject(a.Book), payout: p.ID}, func(b *bench) (err error) {
 		if b.payout != nil { // another transaction has stored it before this one got the lock
 			shown, err = m.existingPayout(ctx, tx, a, &p, b.payout)
 			return err
@@ -126,7 +126,7 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 		b.payout = &payout{
 			payoutRecord: payoutRecord{Payout: books.Payout{ID: p.ID, Operation: books.Waiting, State: New, Requested: p.Amount}},
 			base: base{account: a, Row: ledger.Row{
-				Kind: ledger.Payouts, ID: p.ID, Account: a.Name, Subject: b.order.ID, Ref: p.ExternalRef, Created: b.now,
+				Kind: ledger.Payouts, ID: p.ID, Account: a.Name, Subject: b.order.Subject(), Ref: p.ExternalRef, Created: b.now,
 			}},
 		}
 		shown = b.payout.shown()
@@ -142,7 +142,7 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 // existingPayout returns a payout that is asked for again. The Pix key is only in the
 // outbox, which compares it.
 func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *PayoutParams, stored *payout) (*Payout, error) {
-	if stored.account != a || stored.Subject != p.subject() || stored.Requested != p.Amount {
+	if stored.account != a || stored.Subject != p.subject(a.Book) || stored.Requested != p.Amount {
 		return nil, fmt.Errorf("%w: payout %s", ErrReused, p.ID)
 	}
 	switch _, err := a.outbox.FindTx(ctx, tx, kindPayout, stored.Ref); {
@@ -157,9 +157,9 @@ func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *P
 	return stored.shown(), nil
 }
 
-// loadPayout returns a payout, or [ErrNotFound].
-func (m *core) loadPayout(ctx context.Context, l ledger.Ledger, id string) (*payout, error) {
-	row, err := l.Row(ctx, ledger.Payouts, id)
+// loadPayout returns a payout of a book, or [ErrNotFound].
+func (m *core) loadPayout(ctx context.Context, l ledger.Ledger, book, id string) (*payout, error) {
+	row, err := l.Row(ctx, ledger.Payouts, book, id)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (m *core) loadPayout(ctx context.Context, l ledger.Ledger, id string) (*pay
 }
 
 func (m *core) payoutOf(row *ledger.Row) (*payout, error) {
-	p := &payout{base: base{Row: *row, account: m.anyAccount(row.Account)}}
+	p := &payout{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
 	err := decode(row.Record, &p.payoutRecord)
 	p.readAt = p.ReadAt
 	return p, err
@@ -177,7 +177,7 @@ func (m *core) payoutOf(row *ledger.Row) (*payout, error) {
 func (p *payout) shown() *Payout {
 	is := &p.Payout
 	return &Payout{
-		ID: is.ID, Account: p.Account, Order: ledger.OrderID(p.Subject), Ref: p.Ref, TransferID: is.TransferID, State: is.State, Reason: is.Reason,
+		ID: is.ID, Book: p.Subject.Book, Account: p.Account, Order: ledger.OrderID(p.Subject), Ref: p.Ref, TransferID: is.TransferID, State: is.State, Reason: is.Reason,
 		Requested: is.Requested, Amount: is.Amount, Fee: is.Fee, CreatedAt: p.Created, PaidAt: is.PaidAt,
 	}
 }
@@ -204,9 +204,14 @@ func (m *core) Payout(ctx context.Context, p PayoutParams) (*Payout, error) {
 	return sent, nil
 }
 
-// PayoutByID returns a payout. The error is [ErrNotFound] if there is none with the ID.
+// PayoutByID returns a payout. The error is [ErrNotFound] if there is none with the ID, and
+// [ErrAccount] if there are several books, see [Merchant.Book].
 func (m *core) PayoutByID(ctx context.Context, id string) (*Payout, error) {
-	p, err := m.loadPayout(ctx, m.outside(), id)
+	book, err := m.oneBook(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.loadPayout(ctx, m.outside(), book, id)
 	if err != nil {
 		return nil, err
 	}
@@ -214,10 +219,10 @@ func (m *core) PayoutByID(ctx context.Context, id string) (*Payout, error) {
 }
 
 func (m *core) sendPayout(ctx context.Context, p *Payout) (sent *Payout, err error) {
-	if err := m.send(ctx, m.anyAccount(p.Account), kindPayout, p.Ref, p.request); err != nil {
+	if err := m.send(ctx, m.anyAccount(p.Account, p.Book), kindPayout, p.Ref, p.request); err != nil {
 		return nil, err
 	}
-	stored, err := m.loadPayout(ctx, m.outside(), p.ID)
+	stored, err := m.loadPayout(ctx, m.outside(), p.Book, p.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -382,7 +387,7 @@ func (m *core) callPayout(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) erro
 	if m.callbacks.Payout == nil {
 		return nil
 	}
-	p, err := m.loadPayout(ctx, m.ledger(tx), f.Record)
+	p, err := m.loadPayout(ctx, m.ledger(tx), f.Subject.Book, f.Record)
 	if err != nil {
 		return err
 	}

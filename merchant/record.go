@@ -44,6 +44,7 @@ const (
 // and are the gateway's, except Requested.
 type Charge struct {
 	ID            string // also its external_ref; that of the transaction if it belongs to no order
+	Book          string // see [Account]
 	Account       string
 	Order         string // "" if it is a sale by link or belongs to a subscription
 	Origin        Origin
@@ -73,9 +74,11 @@ type Charge struct {
 	ExpiresAt  time.Time               // of the Pix or voucher; may be zero
 	PaidAt     time.Time               // zero before
 
-	// OrderLeft is what is left of all payments of the order, in cents. It is 0 except in a
-	// callback.
-	OrderLeft int64
+	// OrderLeft is what is left of all payments of the order, in cents, and OrderClosed says
+	// that the order wants no more money, see [Merchant.CloseOrderTx]. They are zero except in
+	// a callback.
+	OrderLeft   int64
+	OrderClosed bool
 
 	account *account
 	request int64 // the number of a new request in the outbox
@@ -99,6 +102,7 @@ func (c *Charge) QR() template.HTML {
 // Refund is a refund, or money that went back without one of yours. Amounts are in cents.
 type Refund struct {
 	ID      string // yours; "" if someone else refunded
+	Book    string // see [Account]
 	Account string
 	Charge  string // the ID of the charge
 	State   State
@@ -113,6 +117,7 @@ type Refund struct {
 // Payout is a transfer to a Pix key. Amounts are in cents of BRL.
 type Payout struct {
 	ID         string // yours
+	Book       string // see [Account]
 	Account    string
 	Order      string // "" if it belongs to none
 	Ref        string // its external_ref
@@ -133,6 +138,7 @@ type Payout struct {
 // of Currency.
 type Order struct {
 	ID       string
+	Book     string // see [Account]
 	Currency gateway.Currency
 	Paid     int64
 	Fee      int64
@@ -140,6 +146,7 @@ type Order struct {
 	Disputed int64
 	PaidOut  int64
 	Adjusted int64 // by [Merchant.Adjust]; may be negative
+	Price    int64 // what it had to pay when it was settled: what was asked for last or, if a person accepted less, what was paid
 	Settled  bool  // it was paid in full
 	Closed   bool  // it wants no more money, see [Merchant.CloseOrderTx]
 
@@ -147,12 +154,18 @@ type Order struct {
 	Refunds []*Refund // the oldest first; nil in a callback
 	Payouts []*Payout // the oldest first; nil in a callback
 
+	excess    int64
 	settledBy string // the ID of a charge
 	current   string // the ID of the charge that was asked for last
 }
 
 // Left returns what the buyer paid and has not got back, in cents.
 func (o *Order) Left() int64 { return o.Paid - o.Refunded - o.Disputed }
+
+// Excess returns what is left of a settled order beyond its price and the interest that the
+// buyer was asked for, in cents: a second payment, or too much in one. Before it is settled it
+// is 0. There is a [Problem] too.
+func (o *Order) Excess() int64 { return o.excess }
 
 // Net returns what remains for you, in cents: Left, less Fee and PaidOut, with what was
 // adjusted.

@@ -2,9 +2,7 @@ package merchant
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
@@ -19,7 +17,7 @@ import (
 // else refunded, or the database was restored from a backup. Then
 // [Callbacks.RefundRejected] is called, and a refund with another ID can follow.
 type RefundParams struct {
-	ID     string // of the return or complaint, unique among all refunds; required
+	ID     string // of the return or complaint, unique among the refunds of the charge's book; required
 	Charge string // the ID of the charge; or
 	Order  string // the ID of the order, if only one of its charges has money left
 
@@ -45,13 +43,21 @@ func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (r *Re
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	of := place{subject: ledger.OrderSubject(p.Order), lock: ledger.Known, charges: true}
+	var of place
 	if p.Charge != "" {
-		row, err := m.ledger(tx).Row(ctx, ledger.Charges, p.Charge)
+		row, err := m.ledger(tx).Charge(ctx, p.Charge)
 		if err != nil {
 			return nil, err
 		}
-		of = at(row)
+		if of = at(row); m.ofBook != "" && m.ofBook != row.Subject.Book {
+			return nil, fmt.Errorf("%w: charge %s in the book %s", ErrNotFound, p.Charge, m.ofBook)
+		}
+	} else {
+		subject, err := m.orderSubject(ctx, p.Order)
+		if err != nil {
+			return nil, err
+		}
+		of = place{subject: subject, lock: ledger.Known, charges: true}
 	}
 	err = m.on(ctx, tx, of, func(b *bench) error {
 		for _, ch := range b.charges {
@@ -181,7 +187,7 @@ func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
 }
 
 func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
-	if err := m.send(ctx, m.anyAccount(r.Account), kindRefund, r.ID, r.request); err != nil {
+	if err := m.send(ctx, m.anyAccount(r.Account, r.Book), kindRefund, r.ID, r.request); err != nil {
 		return nil, err
 	}
 	ch := r.charge
@@ -218,7 +224,7 @@ func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
 // the transaction is read.
 func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r operations.RefundResult) error {
 	id := r.Operation.Key
-	rows, err := m.ledger(tx).Refunds(ctx, ledger.RefundWhere{ID: id})
+	rows, err := m.ledger(tx).Refunds(ctx, ledger.RefundWhere{Book: a.Book, ID: id})
 	if err == nil && (len(rows) == 0 || rows[0].Account != a.Name) {
 		err = fmt.Errorf("%w: refund %s", ErrNotFound, id)
 	}
@@ -242,16 +248,4 @@ func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r opera
 		})
 		return nil
 	})
-}
-
-// RefundAgain is a [Callbacks.PaidAgain] that refunds the charge in full, in the same
-// transaction.
-func RefundAgain[TX any](ctx context.Context, tx TX, c *Charge) error {
-	_, err := c.account.m.refundTx(ctx, c.account.m.in(tx), RefundParams{
-		ID: fmt.Sprintf("again-%s-%d", strings.ToLower(c.TransactionID), c.Paid), Charge: c.ID, Full: true, Reason: "paid again",
-	})
-	if errors.Is(err, ErrLeft) {
-		return nil // it goes back already
-	}
-	return err
 }

@@ -133,7 +133,7 @@ func notOpen(problem string) error {
 }
 
 // note returns the decision about a problem as it is stored.
-func (r *Resolution) note(p *Problem, subject string) *ledger.Note {
+func (r *Resolution) note(p *Problem, subject ledger.Subject) *ledger.Note {
 	return &ledger.Note{
 		Account: p.Account, Subject: subject, Record: p.Record, Problem: p.ID, Kind: string(p.Kind), Decision: string(r.Decision),
 		Resource: r.ResourceID, By: r.By, Why: r.Why,
@@ -351,7 +351,7 @@ func (m *core) followUp(ctx context.Context, of ledger.Request) {
 	switch of.Kind {
 	case kindCharge:
 	case kindRefund:
-		r, failed := showRefund(ctx, m.outside(), of.Record)
+		r, failed := showRefund(ctx, m.outside(), of.Subject.Book, of.Record)
 		if r == nil {
 			return
 		}

@@ -47,7 +47,7 @@ func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Tra
 	case err != nil || charged:
 		return err
 	}
-	at := place{subject: ledger.SaleSubject(t.ID), lock: ledger.New, charges: true}
+	at := place{subject: ledger.SaleSubject(a.Book, t.ID), lock: ledger.New, charges: true}
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 		known, err := m.ledger(tx).Rows(ctx, ledger.Charges, ledger.Where{Account: a.Name, Resource: t.ID})
 		if err != nil || len(known) > 0 && known[0].Subject != at.subject { // it has a charge that is no sale
@@ -156,10 +156,10 @@ func (m *core) unlisted(t *gateway.Transaction) error {
 
 // undecidedSale makes a problem of a transaction that may be a sale.
 func (m *core) undecidedSale(ctx context.Context, a *account, t *gateway.Transaction) error {
-	subject := ledger.SaleSubject(t.ID)
+	subject := ledger.SaleSubject(a.Book, t.ID)
 	return m.once(ctx, place{subject: subject}, func(b *bench) error {
 		b.problem(a, &books.Problem{
-			Key: string(books.IsUnmatched) + "/" + subject, Kind: books.IsUnmatched, Record: strings.ToLower(t.ID),
+			Key: string(books.IsUnmatched) + "/" + subject.ID, Kind: books.IsUnmatched, Record: strings.ToLower(t.ID),
 			Text: fmt.Sprintf("transaction %s has the products of a link, and may be a subscription's charge: its buyer's e-mail address does not tell, so it is not booked", t.ID),
 		})
 		return nil

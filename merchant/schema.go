@@ -55,16 +55,19 @@ func (a *account) register(ctx context.Context, db *sqldb.DB, c sqldb.Session) e
 	if err := a.distinct(others); err != nil {
 		return err
 	}
-	zone := a.Zone.String()
-	prefix, stored, err := l.SetAccount(ctx, a.Name, a.Prefix, zone)
+	is := ledger.Account{Prefix: a.Prefix, Zone: a.Zone.String(), Book: a.Book}
+	stored, err := l.SetAccount(ctx, a.Name, is)
 	switch {
 	case err != nil:
 		return err
-	case prefix != a.Prefix:
-		return fmt.Errorf("%w: the records of %s have references with the prefix %q, and Account.Prefix is %q", ErrAccount, a.Name, prefix, a.Prefix)
-	case stored != zone:
+	case stored.Prefix != is.Prefix:
+		return fmt.Errorf("%w: the records of %s have references with the prefix %q, and Account.Prefix is %q", ErrAccount, a.Name, stored.Prefix,
+			a.Prefix)
+	case stored.Zone != is.Zone:
 		return fmt.Errorf("%w: the entries of %s belong to months in the time zone %s, and Account.Zone is %s: set it to the same zone for as long as the "+
-			"account is used", ErrAccount, a.Name, stored, zone)
+			"account is used", ErrAccount, a.Name, stored.Zone, is.Zone)
+	case stored.Book != is.Book:
+		return fmt.Errorf("%w: the records of %s are in the book %s, and Account.Book is %s: it never changes", ErrAccount, a.Name, stored.Book, is.Book)
 	}
 	return nil
 }

@@ -145,9 +145,9 @@ func (m *core) Adjust(ctx context.Context, account, order string, cents int64, b
 	}
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 		l := m.ledger(tx)
-		subject := ledger.AccountSubject(a.Name)
+		subject := ledger.AccountSubject(a.Book, a.Name)
 		if order != "" {
-			subject = ledger.OrderSubject(order)
+			subject = ledger.OrderSubject(a.Book, order)
 			list, err := l.Requests(ctx, ledger.RequestWhere{Subject: subject, Account: a.Name})
 			if err != nil {
 				return err

@@ -100,7 +100,7 @@ func (s *subscription) canceling() bool {
 func (s *subscription) shown(o *Order) *Subscription {
 	b := &s.Books
 	shown := &Subscription{
-		ID: b.ID, Account: s.Account, CustomerID: s.CustomerID, SubscriptionID: b.SubscriptionID, State: b.State, Canceling: s.canceling(),
+		ID: b.ID, Book: s.Subject.Book, Account: s.Account, CustomerID: s.CustomerID, SubscriptionID: b.SubscriptionID, State: b.State, Canceling: s.canceling(),
 		Amount: s.Amount, Currency: s.Currency, PaidUntil: b.PaidUntil, FailedAttempts: b.FailedAttempts, Reason: b.Reason,
 		Charges: o.Charges, Order: *o, AuthorizationCode: s.AuthorizationCode, CreatedAt: s.Created,
 	}
@@ -113,9 +113,9 @@ func (s *subscription) shown(o *Order) *Subscription {
 	return shown
 }
 
-// loadSubscription returns a subscription, or [ErrNotFound].
-func (m *core) loadSubscription(ctx context.Context, l ledger.Ledger, id string) (*subscription, error) {
-	row, err := l.Row(ctx, ledger.Subscriptions, id)
+// loadSubscription returns a subscription of a book, or [ErrNotFound].
+func (m *core) loadSubscription(ctx context.Context, l ledger.Ledger, book, id string) (*subscription, error) {
+	row, err := l.Row(ctx, ledger.Subscriptions, book, id)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (m *core) loadSubscription(ctx context.Context, l ledger.Ledger, id string)
 }
 
 func (m *core) subscriptionOf(row *ledger.Row) (*subscription, error) {
-	s := &subscription{base: base{Row: *row, account: m.anyAccount(row.Account)}}
+	s := &subscription{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
 	err := decode(row.Record, &s.subscriptionRecord)
 	s.readAt = s.Books.ReadAt
 	return s, err
@@ -131,12 +131,12 @@ func (m *core) subscriptionOf(row *ledger.Row) (*subscription, error) {
 
 // showSubscription returns a subscription as the merchant gets it, with its charges if they
 // are wanted.
-func (m *core) showSubscription(ctx context.Context, l ledger.Ledger, id string, charges bool) (*Subscription, error) {
-	s, err := m.loadSubscription(ctx, l, id)
+func (m *core) showSubscription(ctx context.Context, l ledger.Ledger, subject ledger.Subject, charges bool) (*Subscription, error) {
+	s, err := m.loadSubscription(ctx, l, subject.Book, ledger.SubscriptionID(subject))
 	if err != nil {
 		return nil, err
 	}
-	order, err := m.showOrder(ctx, l, ledger.SubscriptionSubject(id), charges)
+	order, err := m.showOrder(ctx, l, subject, charges)
 	if err != nil {
 		return nil, err
 	}
@@ -509,7 +509,7 @@ func (m *core) callSubscription(ctx context.Context, tx sqldb.Tx, f *ledger.Fact
 		return nil
 	}
 	l := m.ledger(tx)
-	s, err := m.showSubscription(ctx, l, f.Record, false)
+	s, err := m.showSubscription(ctx, l, f.Subject, false)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 
 // SubscribeParams describes a subscription and its customer.
 type SubscribeParams struct {
-	ID      string // of the membership, unique among all subscriptions; required
+	ID      string // of the membership, unique among the subscriptions of the account's book; required
 	Account string // optional if there is only one
 
 	// Customer describes the payer. Each subscription has a customer of its own.
@@ -38,6 +38,7 @@ type SubscribeParams struct {
 // Currency.
 type Subscription struct {
 	ID             string // yours
+	Book           string // see [Account]
 	Account        string
 	CustomerID     string // at the gateway; "" until the customer was created
 	SubscriptionID string // at the gateway; "" until the subscription was created
@@ -165,13 +166,13 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) 
 		return nil, err
 	}
 	var added *Subscription
-	at := place{subject: ledger.SubscriptionSubject(p.ID), lock: ledger.New}
+	at := place{subject: ledger.SubscriptionSubject(a.Book, p.ID), lock: ledger.New}
 	if err := m.on(ctx, tx, at, func(b *bench) error {
 		switch s := b.subscription; {
 		case s == nil:
 			b.subscription = &subscription{
 				base: base{account: a, Row: ledger.Row{
-					Kind: ledger.Subscriptions, ID: p.ID, Account: a.Name, Subject: b.order.ID, Ref: a.Prefix + p.ID, Params: params, Created: b.now,
+					Kind: ledger.Subscriptions, ID: p.ID, Account: a.Name, Subject: b.order.Subject(), Ref: a.Prefix + p.ID, Params: params, Created: b.now,
 				}},
 				subscriptionRecord: subscriptionRecord{asked: p.asked(), Books: books.Subscription{ID: p.ID, Operation: books.Waiting, State: New}},
 			}
@@ -187,7 +188,7 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) 
 	}); err != nil || added != nil {
 		return added, err
 	}
-	return m.showSubscription(ctx, m.ledger(tx), p.ID, true)
+	return m.showSubscription(ctx, m.ledger(tx), at.subject, true)
 }
 
 // Subscribe is [Merchant.SubscribeTx] in a transaction of its own. It creates the customer
@@ -218,9 +219,9 @@ func (m *core) Subscribe(ctx context.Context, p SubscribeParams) (*Subscription,
 // then. The request is stored: a failure is only logged.
 func (m *core) sentSubscription(ctx context.Context, stored *Subscription, err error) (*Subscription, error) {
 	if err == nil {
-		err = m.look(ctx, ledger.Subscriptions, stored.ID, books.FromResponse)
+		err = m.look(ctx, ledger.Subscriptions, stored.Book, stored.ID, books.FromResponse)
 	}
-	s, err2 := m.Subscription(ctx, stored.ID)
+	s, err2 := m.bound(stored.Book).Subscription(ctx, stored.ID)
 	if err2 != nil {
 		s = stored
 	}
@@ -231,9 +232,14 @@ func (m *core) sentSubscription(ctx context.Context, stored *Subscription, err e
 }
 
 // Subscription returns a subscription with its charges and their money. The error is
-// [ErrNotFound] if there is none with the ID.
+// [ErrNotFound] if there is none with the ID, and [ErrAccount] if there are several books, see
+// [Merchant.Book].
 func (m *core) Subscription(ctx context.Context, id string) (*Subscription, error) {
-	return m.showSubscription(ctx, m.outside(), id, true)
+	book, err := m.oneBook(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.showSubscription(ctx, m.outside(), ledger.SubscriptionSubject(book, id), true)
 }
 
 // CancelSubscriptionTx cancels a subscription in your transaction. [Merchant.Run] sends the
@@ -256,8 +262,12 @@ func (m *core) cancelSubscriptionTx(ctx context.Context, tx sqldb.Tx, id, reason
 	if err := (operations.CancelSubscription{Key: "1", SubscriptionID: "1", Reason: reason}).Validate(); err != nil {
 		return nil, err
 	}
+	book, err := m.oneBook(ctx)
+	if err != nil {
+		return nil, err
+	}
 	l := m.ledger(tx)
-	row, err := l.Row(ctx, ledger.Subscriptions, id)
+	row, err := l.Row(ctx, ledger.Subscriptions, book, id)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +277,7 @@ func (m *core) cancelSubscriptionTx(ctx context.Context, tx sqldb.Tx, id, reason
 	}); err != nil {
 		return nil, err
 	}
-	return m.showSubscription(ctx, l, id, true)
+	return m.showSubscription(ctx, l, row.Subject, true)
 }
 
 // CancelSubscription is [Merchant.CancelSubscriptionTx] in a transaction of its own. It
@@ -284,7 +294,7 @@ func (m *core) CancelSubscription(ctx context.Context, id, reason string) (*Subs
 	if !s.Canceling {
 		return s, nil
 	}
-	stored, err := m.loadSubscription(ctx, m.outside(), id)
+	stored, err := m.loadSubscription(ctx, m.outside(), s.Book, id)
 	if err == nil && stored.Cancels > 0 {
 		err = m.send(ctx, stored.account, kindCancel, stored.cancelKey(), 0)
 	}

@@ -24,6 +24,7 @@ import (
 type Hit struct {
 	As      string // what the identifier is: "order", "charge", "transaction", "end_to_end", "refund", "payout", "transfer", "subscription" or "gateway_subscription"
 	Kind    string // of the record: "order", "charge", "refund", "payout" or "subscription"
+	Book    string // see [Account]
 	Account string // "" for an order, which may have charges of several accounts
 	Record  string // the ID of the record
 	Order   string // the ID of its order, "" if it belongs to none
@@ -34,9 +35,9 @@ type Hit struct {
 // transaction, transfer or subscription, or the end-to-end ID of a Pix. The case of the gateway's IDs does not matter. The list is empty
 // if there is no such record.
 func (m *core) Find(ctx context.Context, id string) (hits []Hit, err error) {
-	found, err := m.outside().Find(ctx, id)
+	found, err := m.outside().Find(ctx, m.books(), id)
 	for _, h := range found {
-		hits = append(hits, Hit{As: h.As, Kind: h.Kind, Account: h.Account, Record: h.Record, Order: ledger.OrderID(h.Subject)})
+		hits = append(hits, Hit{As: h.As, Kind: h.Kind, Book: h.Subject.Book, Account: h.Account, Record: h.Record, Order: ledger.OrderID(h.Subject)})
 	}
 	return hits, err
 }
@@ -61,7 +62,8 @@ func (m *core) requestOf(ctx context.Context, l ledger.Ledger, e *operations.Ent
 	if i := slices.IndexFunc(list, func(r ledger.Request) bool { return r.Kind == e.Kind }); i >= 0 {
 		return list[i], nil
 	}
-	return ledger.Request{Kind: e.Kind, Account: e.Account, Key: e.Key, Record: e.Key}, nil
+	of := ledger.Subject{Book: m.anyAccount(e.Account, "").Book}
+	return ledger.Request{Kind: e.Kind, Account: e.Account, Key: e.Key, Record: e.Key, Subject: of}, nil
 }
 
 // ProblemKind says what a person must decide or look at.
@@ -97,6 +99,7 @@ const (
 	ProblemCurrency      = books.IsForeign      // money in another currency than the order's, which is not in its sums
 	ProblemReversed      = books.IsReversed     // a payout ended twice, differently
 	ProblemOverpaid      = books.IsOverpaid     // more was paid than requested, and it is no interest
+	ProblemClosed        = books.IsClosed       // an order was paid, and closed before [Callbacks.Goods] said that its goods are owed
 	ProblemMissing       = isMissing            // for a day the gateway has not found what it made
 
 	ProblemCancelRejected = isCancelRejected // a cancellation was rejected: the subscription is still charged
@@ -109,6 +112,7 @@ const (
 // Problem is something that a person must decide or look at.
 type Problem struct {
 	ID      string // for [Merchant.Resolve]
+	Book    string // see [Account]
 	Account string
 	Order   string // "" if none is known
 	Record  string // the ID of a charge, refund, payout or subscription, "" if none is known
@@ -172,7 +176,7 @@ func problemsOf(rows []ledger.Problem) []*Problem {
 
 func problemOf(row *ledger.Problem) *Problem {
 	return &Problem{
-		ID: problemID(inProblems, strconv.FormatInt(row.ID, 10)), Account: row.Account, Order: ledger.OrderID(row.Subject),
+		ID: problemID(inProblems, strconv.FormatInt(row.ID, 10)), Book: row.Subject.Book, Account: row.Account, Order: ledger.OrderID(row.Subject),
 		Subscription: ledger.SubscriptionID(row.Subject), Record: row.Record, Kind: row.Kind, Text: row.Text, Since: row.Since,
 	}
 }
@@ -206,7 +210,7 @@ func callbackProblems(failing []ledger.Failing) []*Problem {
 	list := make([]*Problem, len(failing))
 	for i, f := range failing {
 		list[i] = &Problem{
-			ID: problemID(inFacts, strconv.FormatInt(f.Seq, 10)), Account: f.Account, Order: ledger.OrderID(f.Subject),
+			ID: problemID(inFacts, strconv.FormatInt(f.Seq, 10)), Book: f.Subject.Book, Account: f.Account, Order: ledger.OrderID(f.Subject),
 			Subscription: ledger.SubscriptionID(f.Subject), Record: f.Record, Kind: ProblemCallback, Since: f.Since,
 			Text: fmt.Sprintf("the callback %s has failed %d times: %s", f.Callback, f.Attempts, masking.Text(f.Error)),
 		}
@@ -214,9 +218,10 @@ func callbackProblems(failing []ledger.Failing) []*Problem {
 	return list
 }
 
-// sorted returns the process's accounts by name.
+// sorted returns the process's accounts by name: those of the book that m is bound to, or all.
 func (m *core) sorted() []*account {
-	return slices.SortedFunc(maps.Values(m.accounts), func(a, b *account) int { return cmp.Compare(a.Name, b.Name) })
+	all := slices.SortedFunc(maps.Values(m.accounts), func(a, b *account) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.DeleteFunc(all, func(a *account) bool { return m.ofBook != "" && a.Book != m.ofBook })
 }
 
 // page is how many operations or dead letters are read at once.
@@ -256,17 +261,17 @@ func (a *account) letters(ctx context.Context, visit func(*webhook.DeadLetter) (
 	}
 }
 
-// letterProblem returns the problem of a dead letter, and the subject of its record, "" if
-// it has none.
-func (a *account) letterProblem(ctx context.Context, t ledger.Ledger, l *webhook.DeadLetter) (p *Problem, subject string, err error) {
+// letterProblem returns the problem of a dead letter, and the subject of its record, the zero
+// value if it has none.
+func (a *account) letterProblem(ctx context.Context, t ledger.Ledger, l *webhook.DeadLetter) (p *Problem, subject ledger.Subject, err error) {
 	p = &Problem{
-		ID: problemID(inEvents, a.Name, l.Key), Account: a.Name, Kind: ProblemEvent, Since: l.Since,
+		ID: problemID(inEvents, a.Name, l.Key), Book: a.Book, Account: a.Name, Kind: ProblemEvent, Since: l.Since,
 		Text: fmt.Sprintf("the event %s of %s could not be handled: %s", l.Kind, l.Resource, masking.Text(l.Reason)),
 	}
 	if family, id, _ := strings.Cut(l.Resource, "/"); webhook.Family(family) == webhook.FamilyTransaction {
 		rows, err := t.Rows(ctx, ledger.Charges, ledger.Where{Account: a.Name, Resource: id})
 		if err != nil {
-			return nil, "", err
+			return nil, subject, err
 		}
 		if len(rows) > 0 {
 			p.Record, subject = rows[0].ID, rows[0].Subject
@@ -305,7 +310,8 @@ func (m *core) stuckOperations(ctx context.Context, l ledger.Ledger) (list []*Pr
 
 func operationProblem(e *operations.Entry, r ledger.Request) *Problem {
 	p := &Problem{
-		ID: problemID(inOperations, e.Account, strconv.FormatInt(e.ID, 10)), Account: e.Account, Order: ledger.OrderID(r.Subject), Subscription: ledger.SubscriptionID(r.Subject), Record: r.Record, Since: e.UpdatedAt,
+		ID: problemID(inOperations, e.Account, strconv.FormatInt(e.ID, 10)), Book: r.Subject.Book, Account: e.Account, Record: r.Record,
+		Order: ledger.OrderID(r.Subject), Subscription: ledger.SubscriptionID(r.Subject), Since: e.UpdatedAt,
 	}
 	if e.State == operations.Ambiguous {
 		p.Kind, p.Text = ProblemAmbiguous, fmt.Sprintf("the outcome of %s %s is not known: %s", e.Kind, e.Key, masking.Text(e.Ambiguity))
@@ -346,14 +352,19 @@ type Step struct {
 
 // Story returns what happened to an order, the oldest first: each request with its
 // history, what the gateway showed, the callbacks with their failures, problems and
-// decisions. The list is empty if there is no such order. The error is [ErrAccount] if
-// this process lacks an account of the order.
+// decisions. The list is empty if there is no such order. It lacks the requests of accounts
+// that this process lacks. The error is [ErrAccount] if there are several books, see
+// [Merchant.Book].
 func (m *core) Story(ctx context.Context, order string) ([]Step, error) {
-	return m.story(ctx, m.outside(), ledger.OrderSubject(order))
+	subject, err := m.orderSubject(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	return m.story(ctx, m.outside(), subject)
 }
 
-func (m *core) story(ctx context.Context, l ledger.Ledger, subject string) (story []Step, err error) {
-	for _, steps := range []func(context.Context, ledger.Ledger, string) ([]Step, error){m.requestSteps, factSteps, problemSteps, decisionSteps} {
+func (m *core) story(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (story []Step, err error) {
+	for _, steps := range []func(context.Context, ledger.Ledger, ledger.Subject) ([]Step, error){m.requestSteps, m.factSteps, problemSteps, decisionSteps} {
 		more, err := steps(ctx, l, subject)
 		if err != nil {
 			return nil, err
@@ -364,15 +375,15 @@ func (m *core) story(ctx context.Context, l ledger.Ledger, subject string) (stor
 	return story, nil
 }
 
-func (m *core) requestSteps(ctx context.Context, l ledger.Ledger, subject string) (steps []Step, err error) {
+func (m *core) requestSteps(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (steps []Step, err error) {
 	requests, err := l.Requests(ctx, ledger.RequestWhere{Subject: subject})
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range requests {
-		a, err := m.account(r.Account)
-		if err != nil {
-			return nil, err
+		a := m.accounts[r.Account]
+		if a == nil { // only its outbox has the request
+			continue
 		}
 		list, err := a.outbox.List(ctx, operations.Query{Kind: r.Kind, Key: r.Key})
 		if err != nil {
@@ -395,7 +406,7 @@ func (m *core) requestSteps(ctx context.Context, l ledger.Ledger, subject string
 }
 
 // factSteps returns the facts, and their callbacks.
-func factSteps(ctx context.Context, l ledger.Ledger, subject string) (steps []Step, err error) {
+func (m *core) factSteps(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (steps []Step, err error) {
 	facts, err := l.FactsOf(ctx, subject)
 	for i := range facts {
 		f := &facts[i]
@@ -413,11 +424,15 @@ func factSteps(ctx context.Context, l ledger.Ledger, subject string) (steps []St
 		}
 		s = Step{At: f.Created, Kind: StepCallback, Account: f.Account, Record: f.Record, Text: string(f.Callback) + " waits"}
 		switch {
+		case f.Skipped:
+			s.At, s.Text = f.Delivered, string(f.Callback)+" was given up: no process had this callback"
 		case !f.Delivered.IsZero():
 			s.At, s.Text = f.Delivered, string(f.Callback)+" delivered"
 			if f.Attempts > 0 {
 				s.Text += fmt.Sprintf(" after %d failures", f.Attempts)
 			}
+		case slices.Contains(m.unheard, f.Callback):
+			s.Text += " for a process that has this callback"
 		case f.Attempts > 0:
 			s.Text = fmt.Sprintf("%s has failed %d times: %s", f.Callback, f.Attempts, masking.Text(f.Error))
 		}
@@ -426,7 +441,7 @@ func factSteps(ctx context.Context, l ledger.Ledger, subject string) (steps []St
 	return steps, err
 }
 
-func problemSteps(ctx context.Context, l ledger.Ledger, subject string) ([]Step, error) {
+func problemSteps(ctx context.Context, l ledger.Ledger, subject ledger.Subject) ([]Step, error) {
 	problems, err := l.Problems(ctx, ledger.ProblemWhere{Subject: subject})
 	steps := make([]Step, 0, len(problems))
 	for _, p := range problems {
@@ -435,7 +450,7 @@ func problemSteps(ctx context.Context, l ledger.Ledger, subject string) ([]Step,
 	return steps, err
 }
 
-func decisionSteps(ctx context.Context, l ledger.Ledger, subject string) (steps []Step, err error) {
+func decisionSteps(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (steps []Step, err error) {
 	notes, err := l.Notes(ctx, subject)
 	for _, n := range notes {
 		s := Step{At: n.At, Kind: StepDecision, Account: n.Account, Record: n.Record, By: n.By, Text: n.Kind + ": " + n.Decision}

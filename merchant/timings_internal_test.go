@@ -38,7 +38,7 @@ func TestTheGuideShowsTheTimings(t *testing.T) {
 		"… of a charge that failed":                      {days(giveUp), days(day)},
 		"… of a refund that is confirmed and not shown":  {soonestRefund, soonest, 24 * time.Hour, days(giveUp)},
 		"… of a subscription":                            {defaults.CompareEvery, soonest, pastDue},
-		"… that failed":                                  {(&comparer{m: &core{cfg: defaults}}).lease()},
+		"… that failed":                                  {(&comparer{m: &core{shared: &shared{cfg: defaults}}}).lease()},
 		"… that found the order locked":                  {busyWait},
 		"Comparisons at a time, of each account":         {slots, fresh, routineSlots, routineAll},
 		"An event that no reading confirms":              {defaults.lag(), days(announcedFor)},

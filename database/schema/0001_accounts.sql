@@ -17,6 +17,7 @@ CREATE TABLE {s}gateway_accounts (
 	created_at    {int} NOT NULL,
 	prefix        text UNIQUE,
 	zone          text,
+	book          text,
 	sweep_at      {int},
 	deep_sweep_at {int},
 	balance_at    {int}

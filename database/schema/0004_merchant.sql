@@ -2,6 +2,10 @@
 -- known about it; the other columns are what queries need. An order's sums are those of its
 -- facts with an amount. Facts are never changed, apart from their delivery, or deleted.
 --
+-- Each account belongs to a book, that of one company. The IDs of orders, refunds, payouts,
+-- subscriptions and links are unique in a book, so every key with one begins with the book. The
+-- IDs of charges, of which the gateway's account has one sequence, are unique in all.
+--
 -- A refund belongs to the account of its charge, so no refund can belong to another one. The
 -- index gateway_charges_open allows one charge of an order whose outcome is not known. The
 -- charges of a subscription are the gateway's and have no reference. The column params has
@@ -11,7 +15,9 @@
 -- gateway_checks has when a charge, payout or subscription is compared with the gateway; one
 -- that is not compared any more has no row. A comparison that has begun holds a lease, which is
 -- in no index, so that PostgreSQL need not change one. Its key begins with the ID: whatever the
--- planner takes the table for, it can't read all comparisons of a kind.
+-- planner takes the table for, it can't read all comparisons of a kind. Table gateway_skipped
+-- counts the facts of a day (since 1970) that no process had a callback for. The columns told
+-- have what the merchant heard last of the goods or of the access.
 CREATE TABLE {s}gateway_balances (
 	account  text NOT NULL,
 	currency text NOT NULL,
@@ -21,7 +27,8 @@ CREATE TABLE {s}gateway_balances (
 	PRIMARY KEY (account, currency, at)
 );
 CREATE TABLE {s}gateway_orders (
-	subject    text PRIMARY KEY,
+	book       text NOT NULL,
+	subject    text NOT NULL,
 	currency   text NOT NULL,
 	paid       {int} NOT NULL,
 	fee        {int} NOT NULL,
@@ -31,11 +38,19 @@ CREATE TABLE {s}gateway_orders (
 	adjusted   {int} NOT NULL,
 	settled_by text NOT NULL,
 	current    text NOT NULL DEFAULT '',
-	closed_at  {int}
+	price      {int} NOT NULL DEFAULT 0,
+	price_in   text NOT NULL DEFAULT '',
+	interest   {int} NOT NULL DEFAULT 0,
+	owed       {int} NOT NULL DEFAULT 0,
+	owed_facts {int} NOT NULL DEFAULT 0,
+	told       {int} NOT NULL DEFAULT 0,
+	closed_at  {int},
+	PRIMARY KEY (book, subject)
 );
 CREATE TABLE {s}gateway_charges (
 	id             text PRIMARY KEY,
 	account        text NOT NULL,
+	book           text NOT NULL,
 	subject        text NOT NULL,
 	attempt        {int} NOT NULL,
 	ref            text,
@@ -47,20 +62,23 @@ CREATE TABLE {s}gateway_charges (
 	UNIQUE (account, ref),
 	UNIQUE (transaction_id, account)
 );
-CREATE UNIQUE INDEX gateway_charges_open ON {s}gateway_charges (subject)
+CREATE UNIQUE INDEX gateway_charges_open ON {s}gateway_charges (book, subject)
 	WHERE state IN ('new', 'unknown', 'ambiguous') AND ref IS NOT NULL;
-CREATE INDEX gateway_charges_subject ON {s}gateway_charges (subject, attempt);
+CREATE INDEX gateway_charges_subject ON {s}gateway_charges (book, subject, attempt);
 CREATE INDEX gateway_charges_end_to_end ON {s}gateway_charges (end_to_end_id) WHERE end_to_end_id IS NOT NULL;
 CREATE TABLE {s}gateway_refunds (
-	id         text PRIMARY KEY,
+	book       text NOT NULL,
+	id         text NOT NULL,
 	charge     text NOT NULL REFERENCES {s}gateway_charges (id),
 	state      text NOT NULL,
 	created_at {int} NOT NULL,
-	record     text NOT NULL
+	record     text NOT NULL,
+	PRIMARY KEY (book, id)
 );
 CREATE INDEX gateway_refunds_charge ON {s}gateway_refunds (charge, created_at);
 CREATE TABLE {s}gateway_payouts (
-	id          text PRIMARY KEY,
+	book        text NOT NULL,
+	id          text NOT NULL,
 	account     text NOT NULL,
 	subject     text NOT NULL,
 	ref         text NOT NULL,
@@ -68,16 +86,19 @@ CREATE TABLE {s}gateway_payouts (
 	state       text NOT NULL,
 	created_at  {int} NOT NULL,
 	record      text NOT NULL,
+	PRIMARY KEY (book, id),
 	UNIQUE (account, ref),
 	UNIQUE (account, transfer_id)
 );
-CREATE INDEX gateway_payouts_subject ON {s}gateway_payouts (subject, created_at);
+CREATE INDEX gateway_payouts_subject ON {s}gateway_payouts (book, subject, created_at);
 CREATE TABLE {s}gateway_links (
-	id         text PRIMARY KEY,
+	book       text NOT NULL,
+	id         text NOT NULL,
 	account    text NOT NULL,
 	url        text NOT NULL,
 	created_at {int} NOT NULL,
-	record     text NOT NULL
+	record     text NOT NULL,
+	PRIMARY KEY (book, id)
 );
 CREATE INDEX gateway_links_account ON {s}gateway_links (account, created_at);
 CREATE TABLE {s}gateway_link_sales (
@@ -87,7 +108,8 @@ CREATE TABLE {s}gateway_link_sales (
 	PRIMARY KEY (account, sold, link)
 );
 CREATE TABLE {s}gateway_subscriptions (
-	id              text PRIMARY KEY,
+	book            text NOT NULL,
+	id              text NOT NULL,
 	account         text NOT NULL,
 	ref             text NOT NULL,
 	subscription_id text,
@@ -95,6 +117,8 @@ CREATE TABLE {s}gateway_subscriptions (
 	created_at      {int} NOT NULL,
 	params          text NOT NULL,
 	record          text NOT NULL,
+	told            text NOT NULL DEFAULT '',
+	PRIMARY KEY (book, id),
 	UNIQUE (account, ref),
 	UNIQUE (account, subscription_id)
 );
@@ -105,15 +129,17 @@ CREATE TABLE {s}gateway_checks (
 	lane        {int} NOT NULL,
 	check_at    {int} NOT NULL,
 	lease_until {int},
-	PRIMARY KEY (id, kind)
+	PRIMARY KEY (id, kind, account)
 {postgres}) WITH (fillfactor = 70);
 {sqlite});
 CREATE INDEX gateway_checks_due ON {s}gateway_checks (account, lane, check_at);
 CREATE TABLE {s}gateway_facts (
 	seq          {id},
-	key          text NOT NULL UNIQUE,
+	key          text NOT NULL,
 	account      text NOT NULL,
+	book         text NOT NULL,
 	subject      text NOT NULL,
+	stream       text NOT NULL,
 	record       text NOT NULL,
 	charge       text NOT NULL,
 	kind         text NOT NULL,
@@ -126,30 +152,42 @@ CREATE TABLE {s}gateway_facts (
 	created_at   {int} NOT NULL,
 	callback     text NOT NULL,
 	delivered_at {int},
+	skipped      {int} NOT NULL DEFAULT 0,
 	due_at       {int} NOT NULL,
 	attempts     {int} NOT NULL,
-	error        text NOT NULL
+	error        text NOT NULL,
+	UNIQUE (book, key)
 );
 CREATE INDEX gateway_facts_due ON {s}gateway_facts (due_at, seq) WHERE delivered_at IS NULL;
-CREATE INDEX gateway_facts_open ON {s}gateway_facts (subject, seq) WHERE (delivered_at + 0) IS NULL;
-CREATE INDEX gateway_facts_subject ON {s}gateway_facts (subject, seq);
+CREATE INDEX gateway_facts_open ON {s}gateway_facts (book, subject, stream, seq) WHERE (delivered_at + 0) IS NULL;
+CREATE INDEX gateway_facts_subject ON {s}gateway_facts (book, subject, seq);
 CREATE INDEX gateway_facts_month ON {s}gateway_facts (account, month) WHERE amount IS NOT NULL;
+CREATE TABLE {s}gateway_skipped (
+	account  text NOT NULL,
+	callback text NOT NULL,
+	day      {int} NOT NULL,
+	n        {int} NOT NULL,
+	PRIMARY KEY (account, callback, day)
+);
 CREATE TABLE {s}gateway_problems (
 	id        {id},
-	key       text NOT NULL UNIQUE,
+	key       text NOT NULL,
 	account   text NOT NULL,
+	book      text NOT NULL,
 	subject   text NOT NULL,
 	record    text NOT NULL,
 	kind      text NOT NULL,
 	text      text NOT NULL,
 	since     {int} NOT NULL,
-	closed_at {int}
+	closed_at {int},
+	UNIQUE (book, key)
 );
 CREATE INDEX gateway_problems_open ON {s}gateway_problems (id) WHERE closed_at IS NULL;
-CREATE INDEX gateway_problems_subject ON {s}gateway_problems (subject);
+CREATE INDEX gateway_problems_subject ON {s}gateway_problems (book, subject);
 CREATE TABLE {s}gateway_notes (
 	id          {id},
 	account     text NOT NULL,
+	book        text NOT NULL,
 	subject     text NOT NULL,
 	record      text NOT NULL,
 	problem     text NOT NULL,
@@ -161,6 +199,6 @@ CREATE TABLE {s}gateway_notes (
 	error       text NOT NULL,
 	created_at  {int} NOT NULL
 );
-CREATE INDEX gateway_notes_subject ON {s}gateway_notes (subject);
+CREATE INDEX gateway_notes_subject ON {s}gateway_notes (book, subject);
 INSERT INTO {s}gateway_schema (part, version, oldest, applied_at)
 	VALUES ('merchant', 4, 4, {now});

@@ -30,9 +30,10 @@ func Open(ctx context.Context, db *sql.DB, client *gateway.Client, secret gatewa
 	if _, err := db.ExecContext(ctx, schema); err != nil {
 		return nil, err
 	}
+	cfg.SecondPayment = merchant.RefundSecondPayment
 	cfg.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: secret}}, Links: true}}
 	m, err := merchant.Open(ctx, database.SQLite(db), cfg, merchant.Callbacks[*sql.Tx]{
-		Paid: paid, PaidAgain: merchant.RefundAgain[*sql.Tx], Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
+		Paid: paid, Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
 	})
 	return &Shop{Merchant: m, db: db}, err
 }

@@ -30,10 +30,10 @@ func open(ctx context.Context, db *sql.DB, client *gateway.Client, cfg config, c
 	if _, err := db.ExecContext(ctx, schema); err != nil { // in one transaction
 		return nil, err
 	}
-	c.Logger = log
+	c.Logger, c.SecondPayment = log, merchant.RefundSecondPayment
 	c.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: cfg.webhookSecret}}, Links: true}}
 	m, err := merchant.Open(ctx, database.Postgres(db), c, merchant.Callbacks[*sql.Tx]{
-		Paid: paid, PaidAgain: merchant.RefundAgain[*sql.Tx], Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
+		Paid: paid, Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
 	})
 	return &shop{Merchant: m, db: db, adminToken: cfg.adminToken, log: log}, err
 }

@@ -178,8 +178,8 @@ func TestAConcurrentMigrationThatFails(t *testing.T) {
 	require.NoError(t, k.on(db, database.Location{}).Migrate(t.Context(), allParts...))
 	for range 2 {
 		run(t, db, `INSERT INTO gateway_orders
-			(subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
-			VALUES ($1, 'BRL', 0, 0, 0, 0, 0, 0, '')`, unique("order"))
+			(book, subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
+			VALUES ('shop', $1, 'BRL', 0, 0, 0, 0, 0, 0, '')`, unique("order"))
 	}
 	ctx := release(t.Context(), step(1001, 2, "DROP INDEX CONCURRENTLY IF EXISTS {s}gateway_extra_index;\n"+
 		"CREATE UNIQUE INDEX CONCURRENTLY gateway_extra_index ON {s}gateway_orders (currency);"))

@@ -247,7 +247,7 @@ func busy(w *world) {
 	c := w.charge(ambiguous)
 	w.exec(`UPDATE gateway_operations SET state = 'ambiguous' WHERE key = ?`, c.ID)
 	w.letter("shop-lost-1")
-	w.exec(`INSERT INTO gateway_problems (key, account, subject, record, kind, text, since) VALUES ('x', 'shop', ?, ?, ?, ?, ?)`,
+	w.exec(`INSERT INTO gateway_problems (key, account, book, subject, record, kind, text, since) VALUES ('x', 'shop', 'shop', ?, ?, ?, ?, ?)`,
 		"order/"+markup, "shop-"+markup+"-1", string(merchant.ProblemUnknownState), markup, time.Now().UnixMilli())
 	w.exec(`UPDATE gateway_facts SET delivered_at = NULL, attempts = 5, error = ?, due_at = created_at + 3600000 WHERE callback = 'disputed'`, markup+" of ana@example.com, token pgct_ok_1")
 }
@@ -263,7 +263,7 @@ func TestThePagesOfABusyShop(t *testing.T) {
 			o := w.office(who)
 			o.crawl("find?q=PAID-1", "find?q="+url.QueryEscape(markup), "find?q=nothing", "find?q=", "subscription?id=M1", "payout?id=bill-1",
 				"order?id=PAID-1", "order?id=DISPUTED-1", "refund?id=return-1", "charge?id=shop-PAID-1-1", "dead-letters?account=shop", "problems?account=other")
-			for _, page := range []string{"order?id=AMBIGUOUS-1", "order?id=" + url.QueryEscape(markup), "problems", "dead-letters", "month"} {
+			for _, page := range []string{"order?book=shop&id=AMBIGUOUS-1", "order?book=shop&id=" + url.QueryEscape(markup), "problems", "dead-letters", "month"} {
 				assert.Contains(w, o.seen, page, "a link leads there")
 			}
 			forms := 0
@@ -419,7 +419,7 @@ func TestEachProblemCanBeEndedFromThePage(t *testing.T) {
 			merchant.ProblemPaidAgain, merchant.ProblemUnknownState, merchant.ProblemUnmatched, merchant.ProblemContested, merchant.ProblemContradiction,
 			merchant.ProblemLower, merchant.ProblemCurrency, merchant.ProblemReversed, merchant.ProblemRefundRejected, merchant.ProblemCancelRejected,
 		} {
-			w.exec(`INSERT INTO gateway_problems (key, account, subject, record, kind, text, since) VALUES (?, 'shop', ?, ?, ?, 'text', ?)`,
+			w.exec(`INSERT INTO gateway_problems (key, account, book, subject, record, kind, text, since) VALUES (?, 'shop', 'shop', ?, ?, ?, 'text', ?)`,
 				"shop:"+string(kind), "order/"+order, c.ID, string(kind), time.Now().UnixMilli())
 			o.end(w.problem(), merchant.Dismiss, "")
 		}
@@ -434,7 +434,7 @@ func TestEachProblemCanBeEndedFromThePage(t *testing.T) {
 		again := w.charge(pix(w.order("K1"), 300))
 		require.NoError(w, w.gw.Transactions.Pay(again.TransactionID))
 		require.NoError(w, w.m.Refresh(w.Context(), again.ID)) // without Run, no webhook arrives
-		w.exec(`UPDATE gateway_facts SET attempts = 5, error = 'no row', due_at = created_at + 3600000 WHERE delivered_at IS NULL`)
+		w.exec(`UPDATE gateway_facts SET attempts = 5, error = 'no row', due_at = created_at + 3600000 WHERE delivered_at IS NULL AND stream = ''`)
 		o.end(w.problem(), merchant.Retry, "")
 	})
 }
@@ -609,7 +609,7 @@ func TestProblemsAndRecordsOneByOne(t *testing.T) {
 			if want.Order == "" {
 				continue
 			}
-			r, err := w.m.Record(w.Context(), "order", want.Order)
+			r, err := w.m.Record(w.Context(), "", "order", want.Order)
 			require.NoError(w, err)
 			assert.Contains(w, r.Problems, want)
 			story, err := w.m.Story(w.Context(), want.Order)
@@ -628,17 +628,17 @@ func TestProblemsAndRecordsOneByOne(t *testing.T) {
 			hits, err := w.m.Find(w.Context(), id)
 			require.NoError(w, err)
 			require.Len(w, hits, 1)
-			r, err := w.m.Record(w.Context(), hits[0].Kind, hits[0].Record)
+			r, err := w.m.Record(w.Context(), hits[0].Book, hits[0].Kind, hits[0].Record)
 			require.NoError(w, err)
 			assert.Equal(w, hits[0].Order, r.Order.ID)
 			assert.NotEmpty(w, r.Story, id)
 			assert.Equal(w, id == "M1", r.Subscription != nil)
 		}
-		r, err := w.m.Record(w.Context(), "subscription", "M1")
+		r, err := w.m.Record(w.Context(), "", "subscription", "M1")
 		require.NoError(w, err)
 		assert.Len(w, r.Order.Charges, 1)
 		for _, not := range [][2]string{{"order", "none"}, {"charge", "PAID-1"}, {"transaction", "x"}, {"", ""}, {"order", ""}} {
-			_, err := w.m.Record(w.Context(), not[0], not[1])
+			_, err := w.m.Record(w.Context(), "", not[0], not[1])
 			require.ErrorIs(w, err, merchant.ErrNotFound, not)
 		}
 		assert.Equal(w, []string{"other", "shop"}, w.m.Accounts())

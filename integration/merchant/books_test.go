@@ -97,8 +97,8 @@ func TestMoneyInAnotherCurrencyHasItsOwnStatement(t *testing.T) {
 		c := w.sold("X1", 500)
 		month := time.Now().UTC().Format("2006-01")
 		s := w.month(month)
-		w.exec(`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
-			SELECT 'usd', account, subject, record, charge, kind, 900, 'USD', about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error
+		w.exec(`INSERT INTO gateway_facts (key, account, book, stream, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
+			SELECT 'usd', account, book, stream, subject, record, charge, kind, 900, 'USD', about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error
 			FROM gateway_facts WHERE record = ? AND kind = 'paid'`, c.ID)
 		s.Others = []*merchant.Statement{{Account: "shop", Month: month, Currency: gateway.USD, Paid: 900, Closing: 900}}
 		assert.Equal(w, s, w.month(month))

@@ -58,7 +58,7 @@ func TestAnOrderIsPaidShippedAndRefunded(t *testing.T) {
 func TestTheSecondPaymentOfAnOrderIsReported(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.on.PaidAgain = merchant.RefundAgain
+		w.on.PaidAgain, w.cfg.SecondPayment = nil, merchant.RefundSecondPayment
 		w.open().start()
 		order := w.order("B1")
 		first := w.charge(pix(order, 700))
@@ -211,7 +211,7 @@ func TestACartThatGrowsAndShrinksIsPaidByWhatIsShown(t *testing.T) {
 func TestAPaymentBeforeTheCartGrewIsPaidAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.on.PaidAgain = merchant.RefundAgain
+		w.on.PaidAgain, w.cfg.SecondPayment = nil, merchant.RefundSecondPayment
 		w.open().start()
 		order := w.order("J2")
 		w.gw.Webhooks.Hold()
@@ -235,7 +235,7 @@ func TestAPaymentBeforeTheCartGrewIsPaidAgain(t *testing.T) {
 func TestARejectedRefundIsAProblem(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.on.PaidAgain, w.on.RefundRejected = merchant.RefundAgain, nil
+		w.on.PaidAgain, w.on.RefundRejected, w.cfg.SecondPayment = nil, nil, merchant.RefundSecondPayment
 		w.open().start()
 		order := w.order("K1")
 		first, second := w.charge(pix(order, 100)), w.charge(pix(order, 101))

@@ -101,8 +101,9 @@ func newSuccession(t *testing.T, k kind, deaths ...fate) *succession {
 	t.Helper()
 	s := &succession{world: newWorld(t, k), deaths: deaths, end: func() {}}
 	s.on.PaidAgain = func(ctx context.Context, tx *txn, c *merchant.Charge) error {
-		return errors.Join(s.called(ctx, tx, "paid_again", c.Order, c.ID, c.Paid), merchant.RefundAgain(ctx, tx, c))
+		return s.called(ctx, tx, "paid_again", c.Order, c.ID, c.Paid)
 	}
+	s.cfg.SecondPayment = merchant.RefundSecondPayment
 	s.on.Subscription = func(ctx context.Context, tx *txn, sub *merchant.Subscription) error {
 		return s.called(ctx, tx, "subscription "+string(sub.Event), sub.ID, sub.ID, sub.Amount)
 	}

@@ -120,10 +120,13 @@ func TestASaleByLinkIsRefundedByItsCallback(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
 		w.onlyLinked()
-		w.on.Paid = merchant.RefundAgain
+		w.on.Paid = func(ctx context.Context, tx *txn, c *merchant.Charge) error {
+			_, err := w.m.RefundTx(ctx, tx, merchant.RefundParams{ID: "back-" + c.ID, Charge: c.ID, Full: true})
+			return err
+		}
 		w.open().start()
 		id := w.buy(w.link(mug("mug-2", 1500)))
-		w.reaches(id, "refunded again-"+id+"-3000 3000")
+		w.reaches(id, "refunded back-"+id+" 3000")
 		w.balance("link/" + id)
 	})
 }

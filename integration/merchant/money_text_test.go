@@ -188,8 +188,8 @@ func TestAnExportHasNoFormulas(t *testing.T) {
 		c := w.sold("E1", 700)
 		ids := []string{"=1+1", "A1;=1+1", "＝1+1", "\t=1", "A1\t=1+1", "A1;\"=1+1", "A1; @x", "＋1", "A1;－1", "\r\n=1", "plain-1"}
 		for i, id := range ids {
-			w.exec(`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
-				SELECT ?, account, ?, ?, charge, kind, amount, currency, about, at, month, source, created_at, '', created_at, due_at, 0, '' FROM gateway_facts
+			w.exec(`INSERT INTO gateway_facts (key, account, book, stream, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
+				SELECT ?, account, book, stream, ?, ?, charge, kind, amount, currency, about, at, month, source, created_at, '', created_at, due_at, 0, '' FROM gateway_facts
 				WHERE kind = 'paid' AND subject = 'order/E1'`, fmt.Sprintf("%s/%d", id, i), "order/"+id, id)
 		}
 		var text strings.Builder
@@ -271,7 +271,7 @@ func TestAnIDThatNoDatabaseCanStore(t *testing.T) {
 				w.noSuch(name, id, err)
 			}
 			for _, kind := range []string{"order", "charge", "refund", "payout", "subscription"} {
-				_, err := w.m.Record(ctx, kind, id)
+				_, err := w.m.Record(ctx, "", kind, id)
 				w.noSuch("Record of a "+kind, id, err)
 			}
 			for _, place := range []string{"", "problem/", "callback/", "event/shop/", "operation/shop/"} {

@@ -63,7 +63,8 @@ func (w *world) balance(subject string) (paidOut int64) {
 	w.Helper()
 	var net, sum int64
 	require.NoError(w, w.db.QueryRowContext(w.Context(), w.sql(`SELECT paid - fee - refunded - disputed - paid_out, paid_out,
-		(SELECT COALESCE(SUM(amount), 0) FROM gateway_facts WHERE subject = o.subject) FROM gateway_orders AS o WHERE subject = ?`), subject).Scan(&net, &paidOut, &sum))
+		(SELECT COALESCE(SUM(amount), 0) FROM gateway_facts WHERE book = o.book AND subject = o.subject)
+		FROM gateway_orders AS o WHERE subject = ?`), subject).Scan(&net, &paidOut, &sum))
 	assert.Equal(w, sum, net, "the money is the sum of the facts")
 	return paidOut
 }

@@ -20,6 +20,7 @@ func TestAShopOnPgx(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgxpools)
 	pool := w.pools[w.db]
+	w.cfg.SecondPayment = merchant.RefundSecondPayment
 	m, err := merchant.Open(t.Context(), pgxdriver.New(pool), w.cfg, merchant.Callbacks[pgx.Tx]{
 		Paid: func(ctx context.Context, tx pgx.Tx, c *merchant.Charge) error { // two statements, one round trip
 			b := &pgx.Batch{}
@@ -27,7 +28,6 @@ func TestAShopOnPgx(t *testing.T) {
 			b.Queue(`INSERT INTO calls (name, subject, record, amount) VALUES ('paid', $1, $2, $3)`, c.Order, c.ID, c.Paid)
 			return tx.SendBatch(ctx, b).Close()
 		},
-		PaidAgain: merchant.RefundAgain[pgx.Tx],
 		Refunded: func(ctx context.Context, tx pgx.Tx, r *merchant.Refund) error {
 			_, err := tx.Exec(ctx, `INSERT INTO calls (name, subject, record, amount) VALUES ('refunded', $1, $2, $3)`, r.Order.ID, r.ID, r.Amount)
 			return err

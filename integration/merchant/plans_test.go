@@ -28,12 +28,12 @@ func TestAFullQueueIsReadOnceWhateverTheStatisticsSay(t *testing.T) {
 		w.exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
 		w.exec(`ANALYZE ` + table)
 	}
-	w.exec(`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, callback,
+	w.exec(`INSERT INTO gateway_facts (key, account, book, stream, subject, record, charge, kind, amount, currency, about, at, month, source, callback,
 			created_at, delivered_at, due_at, attempts, error)
-		SELECT key || i, account, subject || i, record, charge, kind, amount, currency, about, at, month, source, callback, created_at, NULL, due_at, 0, ''
+		SELECT key || i, account, book, stream, subject || i, record, charge, kind, amount, currency, about, at, month, source, callback, created_at, NULL, due_at, 0, ''
 		FROM gateway_facts, generate_series(1, ?) AS i WHERE kind = 'settled'`, waiting)
-	w.exec(`INSERT INTO gateway_charges (id, account, subject, attempt, ref, transaction_id, state, created_at, record)
-		SELECT id || i, account, subject || i, attempt, ref || i, transaction_id || i, state, created_at, record
+	w.exec(`INSERT INTO gateway_charges (id, account, book, subject, attempt, ref, transaction_id, state, created_at, record)
+		SELECT id || i, account, book, subject || i, attempt, ref || i, transaction_id || i, state, created_at, record
 		FROM gateway_charges, generate_series(1, ?) AS i`, waiting)
 	w.exec(`INSERT INTO gateway_checks (kind, id, account, lane, check_at)
 		SELECT kind, id || i, account, 2, 1 FROM gateway_checks, generate_series(1, ?) AS i`, waiting)

@@ -175,9 +175,6 @@ func (s *shop) callbacks() merchant.Callbacks[*txn] {
 		Paid: ofCharge("paid"), Unpaid: ofCharge("unpaid"), Disputed: ofCharge("disputed"),
 		Refunded: ofRefund("refunded"), RefundRejected: ofRefund("refund_rejected"),
 		PaidAgain: func(ctx context.Context, tx *txn, c *merchant.Charge) error {
-			if err := merchant.RefundAgain(ctx, tx, c); err != nil {
-				return err
-			}
 			return s.called(ctx, tx, "paid_again", c.Order, c.ID)
 		},
 		Problem: func(ctx context.Context, tx *txn, p *merchant.Problem) error {

@@ -458,7 +458,7 @@ func TestACallbackRefundsWhileItsOrderIsBooked(t *testing.T) {
 			_, err := w.m.RefundTx(ctx, tx, merchant.RefundParams{ID: "back-" + c.ID, Charge: c.ID, Amount: 100})
 			return err
 		}
-		w.on.PaidAgain = merchant.RefundAgain
+		w.on.PaidAgain, w.cfg.SecondPayment = nil, merchant.RefundSecondPayment
 		w.open().start()
 		other := w.process()
 		var booking sync.WaitGroup
@@ -521,7 +521,7 @@ func TestACallbackThatHangsHoldsUpNoOtherOrder(t *testing.T) {
 func TestIdleMissesNoWorkThatMoves(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
-		w.on.PaidAgain = merchant.RefundAgain
+		w.on.PaidAgain, w.cfg.SecondPayment = nil, merchant.RefundSecondPayment
 		count, move := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		_, db := w.tapped(func(statement string) string {

@@ -61,7 +61,7 @@ func (w *world) refund(p merchant.RefundParams) {
 func TestAShopIsRestoredFromABackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sqlite, mockserver.WithOpeningBalance(1_000_000))
-	w.on.PaidAgain = merchant.RefundAgain
+	w.on.PaidAgain, w.cfg.SecondPayment = nil, merchant.RefundSecondPayment
 	w.patient().open()
 	stop := w.start()
 	for _, id := range []string{"upto", "full", "lost-refund", "twice"} {

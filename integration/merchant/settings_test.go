@@ -21,7 +21,7 @@ import (
 // sells charges an order twice, gets paid twice, and refunds.
 func (w *world) sells() {
 	w.Helper()
-	w.on.PaidAgain = merchant.RefundAgain
+	w.on.PaidAgain, w.cfg.SecondPayment = nil, merchant.RefundSecondPayment
 	w.open()
 	stop := w.start()
 	var orders []string
@@ -216,12 +216,12 @@ func (w *world) fill() {
 	w.Helper()
 	copies := `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)`
 	for _, statement := range []string{
-		`INSERT INTO gateway_charges (id, account, subject, attempt, ref, transaction_id, state, created_at, record)
-			` + copies + ` SELECT id || i, account, subject || i, attempt, ref || i, transaction_id || i, state, created_at, record FROM gateway_charges, n`,
+		`INSERT INTO gateway_charges (id, account, book, subject, attempt, ref, transaction_id, state, created_at, record)
+			` + copies + ` SELECT id || i, account, book, subject || i, attempt, ref || i, transaction_id || i, state, created_at, record FROM gateway_charges, n`,
 		`INSERT INTO gateway_checks (kind, id, account, lane, check_at)
 			` + copies + ` SELECT kind, id || i, account, lane, check_at FROM gateway_checks, n`,
-		`INSERT INTO gateway_facts (key, account, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
-			` + copies + ` SELECT key || i, account, subject || i, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error
+		`INSERT INTO gateway_facts (key, account, book, stream, subject, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error)
+			` + copies + ` SELECT key || i, account, book, stream, subject || i, record, charge, kind, amount, currency, about, at, month, source, created_at, callback, delivered_at, due_at, attempts, error
 			FROM gateway_facts, n WHERE kind = 'settled'`,
 		`INSERT INTO gateway_operations (account, kind, key, state, params, progress, claims, due_at, created_at, updated_at)
 			` + copies + ` SELECT account, kind, key || i, state, params, progress, claims, due_at, created_at, updated_at FROM gateway_operations, n`,

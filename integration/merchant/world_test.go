@@ -131,7 +131,7 @@ func (w *world) tables() {
 // account returns an account of the mock gateway.
 func (w *world) account(name, key string, secret gateway.Secret) merchant.Account {
 	return merchant.Account{
-		Name: name, Client: w.gw.Account(key).Client(gateway.WithAccount(name)), Keys: []webhook.SigningKey{{Key: secret}}, Zone: time.UTC,
+		Name: name, Book: "shop", Client: w.gw.Account(key).Client(gateway.WithAccount(name)), Keys: []webhook.SigningKey{{Key: secret}}, Zone: time.UTC,
 	}
 }
 
@@ -311,7 +311,8 @@ func (w *world) state(order string) *merchant.Order {
 	w.Helper()
 	var sum, net int64
 	err := w.reader.QueryRowContext(w.Context(), w.sql(`SELECT paid - fee - refunded - disputed - paid_out + adjusted,
-		(SELECT COALESCE(SUM(amount), 0) FROM gateway_facts WHERE subject = o.subject) FROM gateway_orders AS o WHERE subject = ?`), "order/"+order).Scan(&net, &sum)
+		(SELECT COALESCE(SUM(amount), 0) FROM gateway_facts WHERE book = o.book AND subject = o.subject)
+		FROM gateway_orders AS o WHERE subject = ?`), "order/"+order).Scan(&net, &sum)
 	if !errors.Is(err, sql.ErrNoRows) {
 		require.NoError(w, err)
 	}

@@ -86,9 +86,9 @@ func (v *visit) decide() (*view, error) {
 	}
 	switch {
 	case p.Order != "":
-		return v.redirect(link("order", "id", p.Order, "done", form.Decision))
+		return v.redirect(link("order", "id", p.Order, "book", p.Book, "done", form.Decision))
 	case p.Subscription != "":
-		return v.redirect(link("subscription", "id", p.Subscription, "done", form.Decision))
+		return v.redirect(link("subscription", "id", p.Subscription, "book", p.Book, "done", form.Decision))
 	}
 	return v.redirect(link("problems", "done", form.Decision))
 }

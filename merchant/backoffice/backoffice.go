@@ -59,7 +59,7 @@ type Merchant interface {
 	Health(ctx context.Context) (merchant.Health, error)
 
 	Find(ctx context.Context, id string) ([]merchant.Hit, error)
-	Record(ctx context.Context, kind, id string) (*merchant.Record, error)
+	Record(ctx context.Context, book, kind, id string) (*merchant.Record, error)
 
 	Problems(ctx context.Context) ([]*merchant.Problem, error)
 	Problem(ctx context.Context, id string) (*merchant.Problem, error)

@@ -2,7 +2,6 @@ package backoffice_test
 
 import (
 	"context"
-	"database/sql"
 	"io"
 	"maps"
 	"net/http"
@@ -26,7 +25,7 @@ func actor(*http.Request) (string, bool) { return "Rui", true }
 // status is 404 if the request was let through.
 func send(t *testing.T, cfg backoffice.Config, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	pages, err := backoffice.New(new(merchant.Merchant[*sql.Tx]), cfg)
+	pages, err := backoffice.New(none{}, cfg)
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodPost, "http://shop.test/admin/month", strings.NewReader("account=none"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -90,6 +89,12 @@ func TestNothingIsAllowedByDefault(t *testing.T) {
 	}
 }
 
+// none is a merchant without accounts.
+type none struct{ empty }
+
+func (none) Accounts() []string                  { return nil }
+func (none) Zone(string) (*time.Location, error) { return nil, merchant.ErrAccount }
+
 // empty is a merchant that has nothing.
 type empty struct{}
 
@@ -100,7 +105,7 @@ func (empty) Find(context.Context, string) ([]merchant.Hit, error)       { retur
 func (empty) Problems(context.Context) ([]*merchant.Problem, error)      { return nil, nil }
 func (empty) Resolve(context.Context, string, merchant.Resolution) error { return merchant.ErrNotFound }
 
-func (empty) Record(context.Context, string, string) (*merchant.Record, error) {
+func (empty) Record(context.Context, string, string, string) (*merchant.Record, error) {
 	return nil, merchant.ErrNotFound
 }
 
@@ -150,7 +155,7 @@ func TestNoPageReadsAFile(t *testing.T) {
 
 func TestAFormIsNotTooLong(t *testing.T) {
 	t.Parallel()
-	pages, err := backoffice.New(new(merchant.Merchant[*sql.Tx]), backoffice.Config{Actor: actor})
+	pages, err := backoffice.New(none{}, backoffice.Config{Actor: actor})
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodPost, "http://shop.test/month", strings.NewReader("why="+strings.Repeat("x", 1<<20)))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

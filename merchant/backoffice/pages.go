@@ -73,7 +73,7 @@ func (v *visit) find() (*view, error) {
 		return nil, err
 	}
 	if len(hits) == 1 {
-		return v.redirect(link(hits[0].Kind, "id", hits[0].Record))
+		return v.redirect(link(hits[0].Kind, "id", hits[0].Record, "book", hits[0].Book))
 	}
 	return &view{template: "find", Title: "Find", Query: masking.Text(query), Data: hits}, nil
 }
@@ -81,7 +81,7 @@ func (v *visit) find() (*view, error) {
 type record struct {
 	*merchant.Record
 
-	Kind, ID                            string // what was asked for
+	Kind, ID, Book                      string // what was asked for
 	Heading                             string
 	Account                             string // for times; "" if several
 	Charges, Refunds, Payouts, StepsOut int    // how many older ones are not shown
@@ -89,12 +89,15 @@ type record struct {
 
 // record shows an order, a subscription, or what belongs to neither.
 func (v *visit) record(kind string) (*view, error) {
-	id := v.r.FormValue("id")
-	is, err := v.m.Record(v.r.Context(), kind, id)
+	id, book := v.r.FormValue("id"), v.r.FormValue("book")
+	is, err := v.m.Record(v.r.Context(), book, kind, id)
+	if book == "" && errors.Is(err, merchant.ErrAccount) { // several companies may have it
+		return v.redirect(link("find", "q", id))
+	}
 	if err != nil {
 		return nil, err
 	}
-	data := record{Record: is, Kind: kind, ID: id}
+	data := record{Record: is, Kind: kind, ID: id, Book: book}
 	switch {
 	case is.Order.ID != "":
 		data.Heading = "Order " + is.Order.ID

@@ -144,9 +144,9 @@ func link(page string, query ...any) string {
 func owner(p *merchant.Problem) string {
 	switch {
 	case p.Order != "":
-		return link("order", "id", p.Order)
+		return link("order", "id", p.Order, "book", p.Book)
 	case p.Subscription != "":
-		return link("subscription", "id", p.Subscription)
+		return link("subscription", "id", p.Subscription, "book", p.Book)
 	case p.Record != "":
 		return link("find", "q", p.Record)
 	}

@@ -27,9 +27,6 @@ func (s *shop) callbacks() kit.Callbacks[*sql.Tx] {
 	return kit.Callbacks[*sql.Tx]{
 		Paid: s.paid,
 		PaidAgain: func(ctx context.Context, tx *sql.Tx, c *kit.Charge) error {
-			if err := kit.RefundAgain(ctx, tx, c); err != nil {
-				return err
-			}
 			return s.called(ctx, tx, "paid_again", c.ID)
 		},
 		Unpaid: ofCharge("unpaid"), Disputed: ofCharge("disputed"), Refunded: ofRefund("refunded"), RefundRejected: ofRefund("refund_rejected"),

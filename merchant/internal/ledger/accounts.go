@@ -23,14 +23,24 @@ func (l Ledger) Prefixes(ctx context.Context, but string) ([]Prefix, error) {
 		func(row database.Scanner, p *Prefix) error { return row.Scan(&p.Account, &p.Prefix) })
 }
 
-// SetAccount stores the prefix and the zone of an account unless it has them, and returns
-// those that it has.
-func (l Ledger) SetAccount(ctx context.Context, name, prefix, zone string) (storedPrefix, storedZone string, err error) {
-	if _, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET prefix = ?, zone = ? WHERE name = ? AND prefix IS NULL`, prefix, zone, name); err != nil {
-		return "", "", err
+// Account is what is stored of an account of package merchant.
+type Account struct{ Prefix, Zone, Book string }
+
+// SetAccount stores an account unless it is stored, and returns what is.
+func (l Ledger) SetAccount(ctx context.Context, name string, a Account) (stored Account, err error) {
+	if _, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET prefix = ?, zone = ?, book = ? WHERE name = ? AND prefix IS NULL`,
+		a.Prefix, a.Zone, a.Book, name); err != nil {
+		return stored, err
 	}
-	_, err = l.s.Row(ctx, `SELECT COALESCE(prefix, ''), COALESCE(zone, '') FROM {s}gateway_accounts WHERE name = ?`, []any{name}, &storedPrefix, &storedZone)
-	return storedPrefix, storedZone, err
+	_, err = l.s.Row(ctx, `SELECT COALESCE(prefix, ''), COALESCE(zone, ''), COALESCE(book, '') FROM {s}gateway_accounts WHERE name = ?`,
+		[]any{name}, &stored.Prefix, &stored.Zone, &stored.Book)
+	return stored, err
+}
+
+// Books returns the books of all accounts, also those that no process has any more.
+func (l Ledger) Books(ctx context.Context) ([]string, error) {
+	return all(ctx, l, `SELECT DISTINCT book FROM {s}gateway_accounts WHERE book IS NOT NULL ORDER BY book`, nil,
+		func(row database.Scanner, book *string) error { return row.Scan(book) })
 }
 
 // DueAccounts returns the accounts whose search for sales or whose balance is due. Without a

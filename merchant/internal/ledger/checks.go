@@ -33,11 +33,13 @@ type Plan struct {
 // Schedule returns the statement that plans the next comparison of a record.
 func (r *Row) Schedule(p Plan) Write {
 	if p.Never {
-		return Write{SQL: `DELETE FROM {s}gateway_checks WHERE kind = ? AND id = ?`, Args: []any{string(r.Kind), r.ID}, Any: true}
+		return Write{
+			SQL: `DELETE FROM {s}gateway_checks WHERE id = ? AND kind = ? AND account = ?`, Args: []any{r.ID, string(r.Kind), r.Account}, Any: true,
+		}
 	}
 	return Write{
 		SQL: `INSERT INTO {s}gateway_checks (kind, id, account, lane, check_at) VALUES (?, ?, ?, ?, {now} + ?)
-			ON CONFLICT (kind, id) DO UPDATE SET lane = excluded.lane, check_at = excluded.check_at, lease_until = NULL`,
+			ON CONFLICT (id, kind, account) DO UPDATE SET lane = excluded.lane, check_at = excluded.check_at, lease_until = NULL`,
 		Args: []any{string(r.Kind), r.ID, r.Account, int(p.Lane), p.Wait.Milliseconds()},
 	}
 }
@@ -51,10 +53,11 @@ type Want struct {
 
 // Claim is a comparison that this process does until its lease ends.
 type Claim struct {
-	Kind  Kind
-	ID    string
-	Lane  Lane
-	Lease int64
+	Kind    Kind
+	ID      string
+	Account string
+	Lane    Lane
+	Lease   int64
 }
 
 // claimable selects comparisons that are due and that no process does.
@@ -75,7 +78,7 @@ func (l Ledger) Claim(ctx context.Context, wants []Want, lease time.Duration) ([
 			SELECT d.ctid FROM json_to_recordset({json}) AS a(account text, lane bigint, n bigint)
 			CROSS JOIN LATERAL (SELECT q.ctid FROM {s}gateway_checks AS q WHERE q.account = a.account AND q.lane = a.lane AND `+claimable+`
 				ORDER BY q.account, q.lane, q.check_at LIMIT a.n {skip}) AS d))
-		RETURNING kind, id, lane, lease_until`, []any{lease.Milliseconds(), string(text)}, scanClaim)
+		RETURNING kind, id, account, lane, lease_until`, []any{lease.Milliseconds(), string(text)}, scanClaim)
 }
 
 // claimEach is Claim on SQLite, which has no LATERAL. It writes only if something is due.
@@ -99,7 +102,7 @@ func (l Ledger) claimEach(ctx context.Context, wants []Want, lease time.Duration
 		}
 		more, err := all(ctx, l, `UPDATE {s}gateway_checks SET lease_until = {now} + ? WHERE rowid IN (
 				SELECT q.rowid FROM {s}gateway_checks AS q WHERE q.account = ? AND q.lane = ? AND `+claimable+` ORDER BY q.check_at LIMIT ?)
-			RETURNING kind, id, lane, lease_until`, []any{lease.Milliseconds(), w.Account, int(w.Lane), w.N}, scanClaim)
+			RETURNING kind, id, account, lane, lease_until`, []any{lease.Milliseconds(), w.Account, int(w.Lane), w.N}, scanClaim)
 		if err != nil {
 			return claims, err
 		}
@@ -109,32 +112,33 @@ func (l Ledger) claimEach(ctx context.Context, wants []Want, lease time.Duration
 }
 
 func scanClaim(row database.Scanner, c *Claim) error {
-	return row.Scan(&c.Kind, &c.ID, &c.Lane, &c.Lease)
+	return row.Scan(&c.Kind, &c.ID, &c.Account, &c.Lane, &c.Lease)
 }
 
 // Release ends comparisons that changed nothing: they are done again in a time. One that was
-// planned anew meanwhile keeps its plan. All are of one kind and have the same lease.
+// planned anew meanwhile keeps its plan. All are of one kind and account, and have the same
+// lease.
 func (l Ledger) Release(ctx context.Context, claims []Claim, again Plan) error {
 	ids := make([]string, len(claims))
 	for i := range claims {
 		ids[i] = claims[i].ID
 	}
 	in, args := list(ids)
-	key := append([]any{string(claims[0].Kind), claims[0].Lease}, args...)
+	key := append([]any{string(claims[0].Kind), claims[0].Account, claims[0].Lease}, args...)
 	if again.Never {
-		_, err := l.s.Exec(ctx, `DELETE FROM {s}gateway_checks WHERE kind = ? AND lease_until = ? AND id IN `+in, key...)
+		_, err := l.s.Exec(ctx, `DELETE FROM {s}gateway_checks WHERE kind = ? AND account = ? AND lease_until = ? AND id IN `+in, key...)
 		return err
 	}
 	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_checks SET check_at = {now} + ?, lane = ?, lease_until = NULL
-		WHERE kind = ? AND lease_until = ? AND id IN `+in, append([]any{again.Wait.Milliseconds(), int(again.Lane)}, key...)...)
+		WHERE kind = ? AND account = ? AND lease_until = ? AND id IN `+in, append([]any{again.Wait.Milliseconds(), int(again.Lane)}, key...)...)
 	return err
 }
 
-// Compared returns the next records of accounts that are compared now and then, after an ID.
-func (l Ledger) Compared(ctx context.Context, k Kind, accounts []string, after string, limit int) ([]string, error) {
-	in, args := list(accounts)
-	return all(ctx, l, `SELECT id FROM {s}gateway_checks WHERE kind = ? AND account IN `+in+` AND id > ? ORDER BY id LIMIT ?`,
-		append(append([]any{string(k)}, args...), after, limit), func(row database.Scanner, id *string) error { return row.Scan(id) })
+// Compared returns the IDs of the next records of an account that are compared now and then,
+// after an ID.
+func (l Ledger) Compared(ctx context.Context, k Kind, account, after string, limit int) ([]string, error) {
+	return all(ctx, l, `SELECT id FROM {s}gateway_checks WHERE kind = ? AND account = ? AND id > ? ORDER BY id LIMIT ?`,
+		[]any{string(k), account, after, limit}, func(row database.Scanner, id *string) error { return row.Scan(id) })
 }
 
 // DueNow counts the comparisons of accounts that are due, and for how long the oldest one has

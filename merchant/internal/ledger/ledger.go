@@ -52,6 +52,13 @@ func (c *condition) equal(column, value string) {
 	}
 }
 
+// subject adds a condition on the columns of a subject, unless it is the zero value.
+func (c *condition) subject(table string, s Subject) {
+	if s != (Subject{}) {
+		c.add(table+`book = ? AND `+table+`subject = ?`, s.Book, s.ID)
+	}
+}
+
 func (c *condition) add(text string, args ...any) {
 	if c.text != "" {
 		c.text += ` AND `

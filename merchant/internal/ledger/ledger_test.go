@@ -42,14 +42,17 @@ func TestOnlyTextsThatEveryDatabaseStores(t *testing.T) {
 
 func TestSubjectsSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, "A1", ledger.OrderID(ledger.OrderSubject("A1")))
-	assert.Equal(t, "order/A1", ledger.OrderID(ledger.OrderSubject("order/A1")))
-	assert.Equal(t, "M1", ledger.SubscriptionID(ledger.SubscriptionSubject("M1")))
-	for _, subject := range []string{ledger.SaleSubject("A1"), ledger.PayoutSubject("A1"), ledger.AccountSubject("A1"), "order", ""} {
+	assert.Equal(t, "A1", ledger.OrderID(ledger.OrderSubject("acme", "A1")))
+	assert.Equal(t, "order/A1", ledger.OrderID(ledger.OrderSubject("acme", "order/A1")))
+	assert.Equal(t, "M1", ledger.SubscriptionID(ledger.SubscriptionSubject("acme", "M1")))
+	assert.NotEqual(t, ledger.OrderSubject("acme", "1"), ledger.OrderSubject("globex", "1"))
+	for _, subject := range []ledger.Subject{
+		ledger.SaleSubject("acme", "A1"), ledger.PayoutSubject("acme", "A1"), ledger.AccountSubject("acme", "A1"), {ID: "order"}, {},
+	} {
 		assert.Empty(t, ledger.OrderID(subject), subject)
 		assert.Empty(t, ledger.SubscriptionID(subject), subject)
 	}
-	assert.Equal(t, ledger.SaleSubject("ab"), ledger.SaleSubject("AB"), "the gateway ignores the case of its IDs")
+	assert.Equal(t, ledger.SaleSubject("acme", "ab"), ledger.SaleSubject("acme", "AB"), "the gateway ignores the case of its IDs")
 }
 
 func TestAFailedCallbackWaitsAtMostAnHour(t *testing.T) {

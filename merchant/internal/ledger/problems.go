@@ -11,9 +11,9 @@ import (
 // Problem is a row of the table of problems.
 type Problem struct {
 	ID      int64
-	Key     string // unique among all problems of the database
+	Key     string // unique in the book
 	Account string
-	Subject string
+	Subject Subject
 	Record  string
 	Kind    books.ProblemKind
 	Text    string
@@ -22,16 +22,17 @@ type Problem struct {
 
 // AddProblem stores a problem. It returns false if one has its key.
 func (l Ledger) AddProblem(ctx context.Context, p *Problem) (added bool, err error) {
-	n, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_problems (key, account, subject, record, kind, text, since)
-		VALUES (?, ?, ?, ?, ?, ?, {now}) ON CONFLICT (key) DO NOTHING`, p.Key, p.Account, p.Subject, p.Record, string(p.Kind), Clean(p.Text))
+	n, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_problems (key, account, book, subject, record, kind, text, since)
+		VALUES (?, ?, ?, ?, ?, ?, ?, {now}) ON CONFLICT (book, key) DO NOTHING`, p.Key, p.Account, p.Subject.Book, p.Subject.ID, p.Record, string(p.Kind), Clean(p.Text))
 	return n > 0, err
 }
 
 // ProblemWhere selects problems. A zero member selects all.
 type ProblemWhere struct {
 	ID       int64
+	Book     string // of the key
 	Key      string
-	Subject  string
+	Subject  Subject
 	Accounts []string
 	Open     bool
 	Not      books.ProblemKind // not those of this kind
@@ -43,8 +44,9 @@ func (l Ledger) Problems(ctx context.Context, w ProblemWhere) ([]Problem, error)
 	if w.ID != 0 {
 		c.add(`id = ?`, w.ID)
 	}
+	c.equal("book", w.Book)
 	c.equal("key", w.Key)
-	c.equal("subject", w.Subject)
+	c.subject("", w.Subject)
 	if w.Open {
 		c.add(`closed_at IS NULL`)
 	}
@@ -55,10 +57,10 @@ func (l Ledger) Problems(ctx context.Context, w ProblemWhere) ([]Problem, error)
 	if w.Not != "" {
 		c.add(`kind <> ?`, string(w.Not))
 	}
-	return all(ctx, l, `SELECT id, key, account, subject, record, kind, text, since FROM {s}gateway_problems`+c.where()+` ORDER BY id`, c.args,
+	return all(ctx, l, `SELECT id, key, account, book, subject, record, kind, text, since FROM {s}gateway_problems`+c.where()+` ORDER BY id`, c.args,
 		func(row database.Scanner, p *Problem) error {
 			var since int64
-			err := row.Scan(&p.ID, &p.Key, &p.Account, &p.Subject, &p.Record, &p.Kind, &p.Text, &since)
+			err := row.Scan(&p.ID, &p.Key, &p.Account, &p.Subject.Book, &p.Subject.ID, &p.Record, &p.Kind, &p.Text, &since)
 			p.Since = time.UnixMilli(since)
 			return err
 		})
@@ -78,17 +80,17 @@ func CloseProblem(id int64) Write {
 }
 
 // CloseProblems returns the statement that closes the problems of a kind about a record.
-func CloseProblems(subject, record string, kind books.ProblemKind) Write {
+func CloseProblems(s Subject, record string, kind books.ProblemKind) Write {
 	return Write{
-		SQL:  `UPDATE {s}gateway_problems SET closed_at = {now} WHERE subject = ? AND record = ? AND kind = ? AND closed_at IS NULL`,
-		Args: []any{subject, record, string(kind)}, Any: true,
+		SQL:  `UPDATE {s}gateway_problems SET closed_at = {now} WHERE book = ? AND subject = ? AND record = ? AND kind = ? AND closed_at IS NULL`,
+		Args: []any{s.Book, s.ID, record, string(kind)}, Any: true,
 	}
 }
 
 // Note is a decision of a person.
 type Note struct {
 	Account  string
-	Subject  string
+	Subject  Subject
 	Record   string
 	Problem  string
 	Kind     string
@@ -101,9 +103,9 @@ type Note struct {
 
 // AddNote stores a decision, and returns its number.
 func (l Ledger) AddNote(ctx context.Context, n *Note) (id int64, err error) {
-	_, err = l.s.Row(ctx, `INSERT INTO {s}gateway_notes (account, subject, record, problem, kind, decision, resource_id, decided_by, why, error, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', {now}) RETURNING id`,
-		[]any{n.Account, n.Subject, n.Record, n.Problem, n.Kind, n.Decision, n.Resource, Clean(n.By), Clean(n.Why)}, &id)
+	_, err = l.s.Row(ctx, `INSERT INTO {s}gateway_notes (account, book, subject, record, problem, kind, decision, resource_id, decided_by, why, error, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', {now}) RETURNING id`,
+		[]any{n.Account, n.Subject.Book, n.Subject.ID, n.Record, n.Problem, n.Kind, n.Decision, n.Resource, Clean(n.By), Clean(n.Why)}, &id)
 	return id, err
 }
 
@@ -114,9 +116,9 @@ func (l Ledger) FailNote(ctx context.Context, id int64, failure string) error {
 }
 
 // Notes returns the decisions about a subject.
-func (l Ledger) Notes(ctx context.Context, subject string) ([]Note, error) {
+func (l Ledger) Notes(ctx context.Context, s Subject) ([]Note, error) {
 	return all(ctx, l, `SELECT account, record, kind, decision, resource_id, decided_by, why, error, created_at FROM {s}gateway_notes
-		WHERE subject = ? ORDER BY id`, []any{subject}, func(row database.Scanner, n *Note) error {
+		WHERE book = ? AND subject = ? ORDER BY id`, []any{s.Book, s.ID}, func(row database.Scanner, n *Note) error {
 		var at int64
 		err := row.Scan(&n.Account, &n.Record, &n.Kind, &n.Decision, &n.Resource, &n.By, &n.Why, &n.Error, &at)
 		n.At = time.UnixMilli(at)

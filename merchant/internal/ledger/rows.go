@@ -27,7 +27,7 @@ type Row struct {
 	Kind     Kind
 	ID       string
 	Account  string
-	Subject  string
+	Subject  Subject
 	Attempt  int    // of a charge
 	Ref      string // the external_ref, "" if the gateway made the resource
 	Resource string // the gateway's ID in lower case, "" before it is known
@@ -50,39 +50,42 @@ type table struct {
 var tables = map[Kind]table{
 	Charges: {
 		"{s}gateway_charges", "transaction_id",
-		`id, account, subject, attempt, COALESCE(ref, ''), COALESCE(transaction_id, ''), COALESCE(end_to_end_id, ''), '',
+		`id, account, book, subject, attempt, COALESCE(ref, ''), COALESCE(transaction_id, ''), COALESCE(end_to_end_id, ''), '',
 			state, created_at, record`,
-		`id, account, subject, attempt, ref, transaction_id, end_to_end_id, state, record`,
+		`id, account, book, subject, attempt, ref, transaction_id, end_to_end_id, state, record`,
 	},
 	Payouts: {
 		"{s}gateway_payouts", "transfer_id",
-		`id, account, subject, 0, ref, COALESCE(transfer_id, ''), '', '', state, created_at, record`,
-		`id, account, subject, ref, transfer_id, state, record`,
+		`id, account, book, subject, 0, ref, COALESCE(transfer_id, ''), '', '', state, created_at, record`,
+		`id, account, book, subject, ref, transfer_id, state, record`,
 	},
 	Subscriptions: {
 		"{s}gateway_subscriptions", "subscription_id",
-		`id, account, '` + subscription + `' || id, 0, ref, COALESCE(subscription_id, ''), '', params, state, created_at, record`,
-		`id, account, ref, subscription_id, params, state, record`,
+		`id, account, book, '` + subscription + `' || id, 0, ref, COALESCE(subscription_id, ''), '', params, state, created_at, record`,
+		`id, account, book, ref, subscription_id, params, state, record`,
 	},
 }
 
 // Where selects rows by columns that have an index. A member that is "" selects all.
 type Where struct {
-	ID, Account, Ref, Resource, Subject string
+	Book, ID, Account, Ref, Resource string
 
-	State books.State
+	Subject Subject
+	State   books.State
 }
 
 func (w *Where) condition(k Kind) (c condition) {
+	switch {
+	case k != Subscriptions:
+		c.subject("", w.Subject)
+	case w.Subject != (Subject{}):
+		c.add(`book = ? AND id = ?`, w.Subject.Book, SubscriptionID(w.Subject))
+	}
+	c.equal("book", w.Book)
 	c.equal("id", w.ID)
 	c.equal("account", w.Account)
 	c.equal("ref", w.Ref)
 	c.equal(tables[k].resource, strings.ToLower(w.Resource))
-	if k == Subscriptions {
-		c.equal("id", SubscriptionID(w.Subject))
-	} else {
-		c.equal("subject", w.Subject)
-	}
 	c.equal("state", string(w.State))
 	return c
 }
@@ -90,9 +93,9 @@ func (w *Where) condition(k Kind) (c condition) {
 // byAge orders the rows of a subject, the oldest first.
 func byAge(k Kind) string {
 	if k == Charges {
-		return ` ORDER BY subject, attempt`
+		return ` ORDER BY book, subject, attempt`
 	}
-	return ` ORDER BY created_at, id`
+	return ` ORDER BY created_at, book, id`
 }
 
 // Rows returns rows, those of a subject the oldest first.
@@ -101,9 +104,9 @@ func (l Ledger) Rows(ctx context.Context, k Kind, w Where) ([]Row, error) {
 	return l.rows(ctx, k, c.where()+byAge(k), c.args)
 }
 
-// Row returns a row by its ID, or [ErrNotFound].
-func (l Ledger) Row(ctx context.Context, k Kind, id string) (*Row, error) {
-	rows, err := l.rows(ctx, k, ` WHERE id = ?`, []any{id})
+// Row returns a row by its ID in a book, or [ErrNotFound].
+func (l Ledger) Row(ctx context.Context, k Kind, book, id string) (*Row, error) {
+	rows, err := l.rows(ctx, k, ` WHERE book = ? AND id = ?`, []any{book, id})
 	if err == nil && len(rows) == 0 {
 		err = notFound(string(k), id)
 	}
@@ -126,13 +129,25 @@ func (l Ledger) Match(ctx context.Context, k Kind, account, resource, ref string
 	return &rows[0], nil
 }
 
-// RowsOf returns the rows with some IDs.
-func (l Ledger) RowsOf(ctx context.Context, k Kind, ids []string) ([]Row, error) {
+// Charge returns the row of a charge, or [ErrNotFound]: its ID is unique in all books.
+func (l Ledger) Charge(ctx context.Context, id string) (*Row, error) {
+	rows, err := l.rows(ctx, Charges, ` WHERE id = ?`, []any{id})
+	if err == nil && len(rows) == 0 {
+		err = notFound(string(Charges), id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &rows[0], nil
+}
+
+// RowsOf returns the rows with some IDs in a book.
+func (l Ledger) RowsOf(ctx context.Context, k Kind, book string, ids []string) ([]Row, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	in, args := list(ids)
-	return l.rows(ctx, k, ` WHERE id IN `+in, args)
+	return l.rows(ctx, k, ` WHERE book = ? AND id IN `+in, append([]any{book}, args...))
 }
 
 func (l Ledger) rows(ctx context.Context, k Kind, where string, args []any) ([]Row, error) {
@@ -140,7 +155,8 @@ func (l Ledger) rows(ctx context.Context, k Kind, where string, args []any) ([]R
 	return all(ctx, l, `SELECT `+t.selected+` FROM `+t.name+where, args, func(row database.Scanner, r *Row) error {
 		var created int64
 		r.Kind = k
-		err := row.Scan(&r.ID, &r.Account, &r.Subject, &r.Attempt, &r.Ref, &r.Resource, &r.EndToEnd, &r.Params, &r.State, &created, &r.Record)
+		err := row.Scan(&r.ID, &r.Account, &r.Subject.Book, &r.Subject.ID, &r.Attempt, &r.Ref, &r.Resource, &r.EndToEnd, &r.Params, &r.State,
+			&created, &r.Record)
 		r.Created = time.UnixMilli(created)
 		return err
 	})
@@ -156,11 +172,13 @@ func (r *Row) values() []any {
 	}
 	switch r.Kind {
 	case Charges:
-		return []any{r.ID, r.Account, r.Subject, r.Attempt, null(r.Ref), null(r.Resource), null(r.EndToEnd), string(r.State), r.Record}
+		return []any{
+			r.ID, r.Account, r.Subject.Book, r.Subject.ID, r.Attempt, null(r.Ref), null(r.Resource), null(r.EndToEnd), string(r.State), r.Record,
+		}
 	case Payouts:
-		return []any{r.ID, r.Account, r.Subject, r.Ref, null(r.Resource), string(r.State), r.Record}
+		return []any{r.ID, r.Account, r.Subject.Book, r.Subject.ID, r.Ref, null(r.Resource), string(r.State), r.Record}
 	default:
-		return []any{r.ID, r.Account, r.Ref, null(r.Resource), r.Params, string(r.State), r.Record}
+		return []any{r.ID, r.Account, r.Subject.Book, r.Ref, null(r.Resource), r.Params, string(r.State), r.Record}
 	}
 }
 
@@ -179,12 +197,12 @@ func (r *Row) Add(taken error) Write {
 // next comparison.
 func (r *Row) Remove() []Write {
 	return []Write{
-		{SQL: `DELETE FROM ` + tables[r.Kind].name + ` WHERE id = ?`, Args: []any{r.ID}, Any: true},
+		{SQL: `DELETE FROM ` + tables[r.Kind].name + ` WHERE book = ? AND id = ?`, Args: []any{r.Subject.Book, r.ID}, Any: true},
 		r.Schedule(Plan{Never: true}),
 	}
 }
 
-// Save returns the statement that stores a changed row. Its ID, account, subject and
+// Save returns the statement that stores a changed row. Its ID, account, book, subject and
 // reference never change.
 func (r *Row) Save() Write {
 	set := map[Kind]string{
@@ -196,7 +214,7 @@ func (r *Row) Save() Write {
 		Charges: {r.Resource, r.EndToEnd}, Payouts: {r.Resource}, Subscriptions: {r.Resource, r.Params},
 	}
 	return Write{
-		SQL:  `UPDATE ` + tables[r.Kind].name + ` SET ` + set[r.Kind] + ` WHERE id = ?`,
-		Args: append(args[r.Kind], string(r.State), r.Record, r.ID),
+		SQL:  `UPDATE ` + tables[r.Kind].name + ` SET ` + set[r.Kind] + ` WHERE book = ? AND id = ?`,
+		Args: append(args[r.Kind], string(r.State), r.Record, r.Subject.Book, r.ID),
 	}
 }
