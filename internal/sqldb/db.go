@@ -130,7 +130,8 @@ func (db *DB) Churns() bool {
 
 // Transaction runs a transaction, and repeats it if it conflicts with another session. Its
 // statements expect read committed: each sees what was committed before it. run may be
-// repeated.
+// repeated, but not after a commit whose outcome is not known: then the error is
+// [dbms.ErrUnknownCommit].
 func (db *DB) Transaction(ctx context.Context, run func(Tx) error) error {
 	return db.Repeat(ctx, func() error {
 		tx, err := db.begin(ctx, sql.LevelReadCommitted, run)
