@@ -3,6 +3,7 @@ package merchant
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,12 +75,14 @@ func orderOf(a *account, ref string) (order string, ok bool) {
 // The error is [ErrUnknown] if the outcome of a charge with another method or amount is
 // not known, and [ErrState] if the order is closed, or a charge of it was paid in part;
 // both with that charge. It is [gateway.ErrValidation] if the charge breaks a rule of the
-// gateway. Then nothing was stored.
+// gateway. Then nothing was stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) ChargeTx(ctx context.Context, tx TX, p ChargeParams) (*Charge, error) {
-	return m.chargeTx(ctx, m.in(tx), p)
+	return m.chargeTx(ctx, m.in(tx), p, "")
 }
 
-func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Charge, err error) {
+// chargeTx is [Merchant.ChargeTx]. A call that is not "" is one of [Merchant.Charge]: it makes
+// one charge, even if it is repeated after that one has failed.
+func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, call string) (c *Charge, err error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -90,7 +93,13 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Ch
 	at := place{subject: ledger.OrderSubject(p.Order), lock: ledger.New, charges: true}
 	var added *charge
 	err = m.on(ctx, tx, at, func(b *bench) error {
-		asked := chargeRecord{Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1)}
+		if own := b.calledBy(call); own != nil {
+			c = own.shown()
+			return nil
+		}
+		asked := chargeRecord{
+			Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1), Call: call,
+		}
 		ch, err := b.earlier(ctx, a, &asked)
 		if ch == nil && err == nil {
 			ch = b.addCharge(a, p, asked)
@@ -214,16 +223,21 @@ func (b *bench) newCharge(a *account, r chargeRecord, ref string) *charge {
 
 // Charge is [Merchant.ChargeTx] in a transaction of its own, followed by [Merchant.Send].
 // If the charge was stored and can't be sent now, it returns the charge without an error:
-// [Merchant.Run] sends it.
+// [Merchant.Run] sends it. After [ErrMaybeStored] call it again; after any other error nothing
+// is stored.
 func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 	var c *Charge
-	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
-		c, err = m.chargeTx(ctx, tx, p)
+	call, own := rand.Text(), false
+	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
+		c, err = m.chargeTx(ctx, tx, p, call)
+		own = again && err == nil && c.call == call
 		return err
-	}); err != nil {
+	}); isVerdict(err) {
 		return c, err
+	} else if err != nil {
+		return nil, err
 	}
-	if c.State != New {
+	if c.State != New && !own { // a worker may be sending its own one
 		return c, nil
 	}
 	is := &outcomeOf{ref: c.ID}
@@ -280,7 +294,7 @@ func (m *core) sentCharge(ctx context.Context, id string) (*Charge, error) {
 
 // chargeNow returns a charge with what the outbox knows of its requests.
 func (m *core) chargeNow(ctx context.Context, ch *charge) (c *Charge, err error) {
-	err = m.once(ctx, at(&ch.Row), func(b *bench) error {
+	err = m.surely(ctx, at(&ch.Row), func(b *bench) error {
 		now, err := b.charge(ch.ID)
 		if err == nil {
 			now.touched = true

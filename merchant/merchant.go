@@ -206,12 +206,12 @@ func (m *core) wake() {
 
 // Refresh reads what the gateway has of a charge, payout or subscription now, and books what
 // it shows. If several have the ID, it is all of them. The error is [ErrNotFound] if there is
-// none, and that of the client if it can't be read.
+// none, and that of the client if it can't be read; see [ErrMaybeStored] too.
 func (m *core) Refresh(ctx context.Context, id string) error {
 	known := false
 	var failed error
 	for _, kind := range ledger.Kinds {
-		err := m.look(ctx, kind, id, books.FromPerson)
+		err := sure(ctx, func(ctx context.Context, _ bool) error { return m.look(ctx, kind, id, books.FromPerson) })
 		if errors.Is(err, ledger.ErrNotFound) {
 			continue
 		}

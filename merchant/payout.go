@@ -99,7 +99,7 @@ func (p *payout) taken() error { return fmt.Errorf("%w: payout %s", ErrReused, p
 // Calling it again with the same ID and parameters returns the existing payout, whatever
 // its state. The error is [ErrReused] if the parameters differ, and
 // [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
-// stored.
+// stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) PayoutTx(ctx context.Context, tx TX, p PayoutParams) (*Payout, error) {
 	return m.payoutTx(ctx, m.in(tx), p)
 }
@@ -184,16 +184,19 @@ func (p *payout) shown() *Payout {
 
 // Payout is [Merchant.PayoutTx] in a transaction of its own. It sends the payout at once.
 // If the payout was stored and can't be sent now, it returns the payout without an error:
-// [Merchant.Run] sends it. Not to know the outcome is no error: the state is [Unknown].
+// [Merchant.Run] sends it. Not to know the outcome is no error: the state is [Unknown]. After
+// [ErrMaybeStored] call it again; after any other error nothing is stored.
 func (m *core) Payout(ctx context.Context, p PayoutParams) (*Payout, error) {
 	var stored *Payout
-	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+	lost := false
+	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
+		lost = again
 		stored, err = m.payoutTx(ctx, tx, p)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if stored.State != New {
+	if stored.State != New && !lost {
 		return stored, nil
 	}
 	sent, err := m.sendPayout(ctx, stored)
@@ -224,7 +227,7 @@ func (m *core) sendPayout(ctx context.Context, p *Payout) (sent *Payout, err err
 	if stored.Operation.Ended() { // the handler of the outcome has stored it
 		return stored.shown(), nil
 	}
-	err = m.once(ctx, at(&stored.Row), func(b *bench) error {
+	err = m.surely(ctx, at(&stored.Row), func(b *bench) error {
 		if b.payout == nil {
 			return fmt.Errorf("%w: payout %s", ErrNotFound, p.ID)
 		}

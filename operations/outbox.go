@@ -225,7 +225,8 @@ func (o *Outbox[TX]) Account() gateway.Account { return o.store.account }
 // one, with Existing set, whatever its state; nothing is sent twice. InsertTx
 // returns [ErrKeyReused] if the existing one differs, and
 // [gateway.ErrValidation] if the operation breaks a rule of the gateway: then
-// nothing was stored, and the transaction is still usable.
+// nothing was stored, and the transaction is still usable. If the response to your COMMIT
+// is lost, insert it again in another transaction.
 func (o *Outbox[TX]) InsertTx(ctx context.Context, tx TX, op Operation) (*Entry, error) {
 	params, err := encode(op)
 	if err == nil {
