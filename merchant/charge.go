@@ -21,7 +21,7 @@ import (
 // ChargeParams describes a charge.
 type ChargeParams struct {
 	Account string // optional if there is only one
-	Order   string // the ID of the order; required
+	Order   string // the ID of the order; required. All its charges have one currency
 
 	// TransactionParams describes the payment. ExternalRef must be empty: it is the
 	// account's prefix, the order and the number of the attempt, such as "shop-A17-1",
@@ -74,8 +74,9 @@ func orderOf(a *account, ref string) (order string, ok bool) {
 //
 // The error is [ErrUnknown] if the outcome of a charge with another method or amount is
 // not known, and [ErrState] if the order is closed, or a charge of it was paid in part;
-// both with that charge. It is [gateway.ErrValidation] if the charge breaks a rule of the
-// gateway. Then nothing was stored. About your COMMIT see [ErrMaybeStored].
+// both with that charge. It is [ErrCurrency] if the order has another currency, and
+// [gateway.ErrValidation] if the charge breaks a rule of the gateway. Then nothing was
+// stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) ChargeTx(ctx context.Context, tx TX, p ChargeParams) (*Charge, error) {
 	return m.chargeTx(ctx, m.in(tx), p, "")
 }
@@ -100,6 +101,9 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, call s
 		asked := chargeRecord{
 			Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1), Call: call,
 		}
+		if err := b.pays(p.Order, asked.Currency); err != nil {
+			return err
+		}
 		ch, err := b.earlier(ctx, a, &asked)
 		if ch == nil && err == nil {
 			ch = b.addCharge(a, p, asked)
@@ -120,6 +124,15 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, call s
 		c.request = added.request
 	}
 	return c, err
+}
+
+// pays returns an error if the order has another currency. If it has none, this is its
+// currency for good, also if the charge is never paid.
+func (b *bench) pays(order string, currency gateway.Currency) error {
+	if b.order.Currency = cmp.Or(b.order.Currency, currency); b.order.Currency != currency {
+		return fmt.Errorf("%w: order %s is in %s, and %s is asked for: use another order", ErrCurrency, order, b.order.Currency, currency)
+	}
+	return nil
 }
 
 // earlier returns the charge of the order that a new one would repeat, or an error if a
@@ -204,7 +217,6 @@ func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord) *charg
 	asked.Books = books.Charge{
 		ID: p.ExternalRef, Origin: books.FromOrder, Operation: books.Waiting, State: New, Currency: asked.Currency, Requested: asked.Amount, Asked: asked.Amount,
 	}
-	b.order.Currency = cmp.Or(b.order.Currency, asked.Currency)
 	ch := b.newCharge(a, asked, p.ExternalRef)
 	b.sends = append(b.sends, send{
 		a, operations.CreateTransaction(p.TransactionParams), "the reference " + p.ExternalRef + " was used for another charge", &ch.request,

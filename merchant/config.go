@@ -183,8 +183,8 @@ var (
 	// ErrState reports that the state of the record does not allow the call.
 	ErrState = errors.New("merchant: the state of the record does not allow this")
 
-	// ErrCurrency reports that an order is charged or paid out in another currency than that
-	// of its first charge.
+	// ErrCurrency reports that an order has another currency: that of the first charge or
+	// payout that was asked for, whatever became of it.
 	ErrCurrency = errors.New("merchant: the order has another currency")
 
 	// ErrMaybeStored reports that the call may have stored what it was asked for, and may

@@ -21,7 +21,7 @@ type PayoutParams struct {
 	Account string // optional if there is only one
 
 	// Order is the ID of the order that the payout is for. The payout then counts as
-	// Order.PaidOut. It is optional.
+	// Order.PaidOut. It is optional. The order must be in BRL, as transfers are.
 	Order string
 
 	// TransferParams describes the transfer. ExternalRef must be empty: it is the
@@ -97,8 +97,8 @@ func (p *payout) taken() error { return fmt.Errorf("%w: payout %s", ErrReused, p
 // at most once, and calls [Callbacks.Payout] when it has ended.
 //
 // Calling it again with the same ID and parameters returns the existing payout, whatever
-// its state. The error is [ErrReused] if the parameters differ, and
-// [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
+// its state. The error is [ErrReused] if the parameters differ, [ErrCurrency] if the order is
+// not in BRL, in which transfers are, and [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
 // stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) PayoutTx(ctx context.Context, tx TX, p PayoutParams) (*Payout, error) {
 	return m.payoutTx(ctx, m.in(tx), p)
@@ -122,6 +122,11 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 		if b.payout != nil { // another transaction has stored it before this one got the lock
 			shown, err = m.existingPayout(ctx, tx, a, &p, b.payout)
 			return err
+		}
+		if p.Order != "" {
+			if err := b.pays(p.Order, gateway.BRL); err != nil { // the currency of every transfer
+				return err
+			}
 		}
 		b.payout = &payout{
 			payoutRecord: payoutRecord{Payout: books.Payout{ID: p.ID, Operation: books.Waiting, State: New, Requested: p.Amount}},
