@@ -110,6 +110,9 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 	if err != nil {
 		return err
 	}
+	if err := o.store.own(ctx, c); err != nil {
+		return err
+	}
 	// It does not wait for a worker that has the row: the worker's handler may wait for a
 	// lock of the caller's transaction.
 	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+oneByID+` AND state || '' = 'waiting' {skip}`, []any{id, o.store.account.Name})
@@ -256,6 +259,9 @@ func (o *Outbox[TX]) Retry(ctx context.Context, id int64) error {
 // find reads an operation in a state.
 func (o *core) find(ctx context.Context, id int64, state State) (*record, error) {
 	c, err := o.store.conn(ctx)
+	if err == nil {
+		err = o.store.own(ctx, c)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -295,6 +301,9 @@ func (o *core) reopen(ctx context.Context, r *record, state State) error {
 // your code may insert them again. After an error, some or all may be deleted.
 func (o *Outbox[TX]) Purge(ctx context.Context, before time.Time) (int64, error) {
 	c, err := o.store.conn(ctx)
+	if err == nil {
+		err = o.store.own(ctx, c)
+	}
 	if err != nil {
 		return 0, err
 	}

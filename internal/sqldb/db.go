@@ -92,14 +92,14 @@ func (db *DB) SQL(text string) string {
 func (db *DB) dialect() []string {
 	if db.Dialect() == database.DialectSQLite { // a transaction holds the only write lock
 		return []string{
-			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "",
+			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "", "{keep}", "",
 			"{json}", "?", "{jsonb}", "?", "{int}", "INTEGER",
 		}
 	}
 	return []string{
 		"{now}", dbms.PostgresNow,
 		"{clock}", strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp"),
-		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED",
+		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED", "{keep}", "FOR KEY SHARE",
 		"{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
 	}
 }

@@ -26,6 +26,14 @@ func User[TX any](tx Tx) TX {
 	return tx.user.(TX) //nolint:forcetypeassert // Untyped made it of a Driver[TX]
 }
 
+// IsTx reports whether TX is Tx itself: only package merchant, which is built on it, has an
+// outbox of such transactions.
+func IsTx[TX any]() bool {
+	var tx TX
+	_, is := any(tx).(Tx)
+	return is
+}
+
 // Wrap returns the transaction of a user.
 func Wrap[TX any](d database.Driver[TX], tx TX) Tx {
 	if same, ok := any(tx).(Tx); ok {

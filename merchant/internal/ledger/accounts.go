@@ -24,13 +24,15 @@ func (l Ledger) Prefixes(ctx context.Context, but string) ([]Prefix, error) {
 }
 
 // SetAccount stores the prefix and the zone of an account unless it has them, and returns
-// those that it has.
-func (l Ledger) SetAccount(ctx context.Context, name, prefix, zone string) (storedPrefix, storedZone string, err error) {
-	if _, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET prefix = ?, zone = ? WHERE name = ? AND prefix IS NULL`, prefix, zone, name); err != nil {
-		return "", "", err
+// those that it has. first reports whether it had none: then it waits for the transactions of
+// an outbox that inserts operations of the account.
+func (l Ledger) SetAccount(ctx context.Context, name, prefix, zone string) (storedPrefix, storedZone string, first bool, err error) {
+	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET prefix = ?, zone = ? WHERE name = ? AND prefix IS NULL`, prefix, zone, name)
+	if err != nil {
+		return "", "", false, err
 	}
 	_, err = l.s.Row(ctx, `SELECT COALESCE(prefix, ''), COALESCE(zone, '') FROM {s}gateway_accounts WHERE name = ?`, []any{name}, &storedPrefix, &storedZone)
-	return storedPrefix, storedZone, err
+	return storedPrefix, storedZone, n > 0, err
 }
 
 // DueAccounts returns the accounts whose search for sales or whose balance is due. Without a
