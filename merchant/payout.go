@@ -253,6 +253,9 @@ func (b *bench) changePayout(apply func(books.Order, books.Payout) (books.Order,
 	var result books.Result
 	b.order.Order, b.payout.Payout, result = apply(b.order.Order, b.payout.Payout)
 	b.payout.touched = true
+	for i := range result.Problems { // a subscription may have the same ID
+		result.Problems[i].Key = kindPayout + "/" + result.Problems[i].Key
+	}
 	b.report(b.payout.account, result)
 }
 
