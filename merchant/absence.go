@@ -78,7 +78,7 @@ func (b *bench) missing(row *ledger.Row) error {
 		return nil
 	}
 	b.problem(a, &books.Problem{
-		Key: fmt.Sprintf("%s/%s/%d", isMissing, row.ID, w.MissingSince.Unix()), Kind: isMissing, Record: row.ID,
+		Key: fmt.Sprintf("%s/%s/%s/%d", isMissing, row.Kind, row.ID, w.MissingSince.Unix()), Kind: isMissing, Record: row.ID,
 		Text: fmt.Sprintf("for %s the gateway has not found %s, the resource of %s %s", missingFor, row.Resource, row.Kind, row.ID),
 	})
 	return nil

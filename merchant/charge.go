@@ -3,6 +3,7 @@ package merchant
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ import (
 // ChargeParams describes a charge.
 type ChargeParams struct {
 	Account string // optional if there is only one
-	Order   string // the ID of the order, unique among those of the account's book; required
+	Order   string // the ID of the order, unique in the account's book; required. All its charges have one currency
 
 	// TransactionParams describes the payment. ExternalRef must be empty: it is the
 	// account's prefix, the order and the number of the attempt, such as "shop-A17-1",
@@ -73,13 +74,16 @@ func orderOf(a *account, ref string) (order string, ok bool) {
 //
 // The error is [ErrUnknown] if the outcome of a charge with another method or amount is
 // not known, and [ErrState] if the order is closed, or a charge of it was paid in part;
-// both with that charge. It is [gateway.ErrValidation] if the charge breaks a rule of the
-// gateway. Then nothing was stored.
+// both with that charge. It is [ErrCurrency] if the order has another currency, and
+// [gateway.ErrValidation] if the charge breaks a rule of the gateway. Then nothing was
+// stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) ChargeTx(ctx context.Context, tx TX, p ChargeParams) (*Charge, error) {
-	return m.chargeTx(ctx, m.in(tx), p)
+	return m.chargeTx(ctx, m.in(tx), p, "")
 }
 
-func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Charge, err error) {
+// chargeTx is [Merchant.ChargeTx]. A call that is not "" is one of [Merchant.Charge]: it makes
+// one charge, even if it is repeated after that one has failed.
+func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, call string) (c *Charge, err error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -90,7 +94,16 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Ch
 	at := place{subject: ledger.OrderSubject(a.Book, p.Order), lock: ledger.New, charges: true}
 	var added *charge
 	err = m.on(ctx, tx, at, func(b *bench) error {
-		asked := chargeRecord{Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1)}
+		if own := b.calledBy(call); own != nil {
+			c = own.shown()
+			return nil
+		}
+		asked := chargeRecord{
+			Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1), Call: call,
+		}
+		if err := b.pays(p.Order, asked.Currency); err != nil {
+			return err
+		}
 		ch, err := b.earlier(ctx, a, &asked)
 		if ch == nil && err == nil {
 			ch = b.addCharge(a, p, asked)
@@ -111,6 +124,15 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams) (c *Ch
 		c.request = added.request
 	}
 	return c, err
+}
+
+// pays returns an error if the order has another currency. If it has none, this is its
+// currency for good, also if the charge is never paid.
+func (b *bench) pays(order string, currency gateway.Currency) error {
+	if b.order.Currency = cmp.Or(b.order.Currency, currency); b.order.Currency != currency {
+		return fmt.Errorf("%w: order %s is in %s, and %s is asked for: use another order", ErrCurrency, order, b.order.Currency, currency)
+	}
+	return nil
 }
 
 // earlier returns the charge of the order that a new one would repeat, or an error if a
@@ -198,7 +220,6 @@ func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord) *charg
 	asked.Books = books.Charge{
 		ID: p.ExternalRef, Origin: books.FromOrder, Operation: books.Waiting, State: New, Currency: asked.Currency, Requested: asked.Amount, Asked: asked.Amount,
 	}
-	b.order.Currency = cmp.Or(b.order.Currency, asked.Currency)
 	ch := b.newCharge(a, asked, p.ExternalRef)
 	b.sends = append(b.sends, send{
 		a, operations.CreateTransaction(p.TransactionParams), "the reference " + p.ExternalRef + " was used for another charge", &ch.request,
@@ -217,16 +238,21 @@ func (b *bench) newCharge(a *account, r chargeRecord, ref string) *charge {
 
 // Charge is [Merchant.ChargeTx] in a transaction of its own, followed by [Merchant.Send].
 // If the charge was stored and can't be sent now, it returns the charge without an error:
-// [Merchant.Run] sends it.
+// [Merchant.Run] sends it. After [ErrMaybeStored] call it again; after any other error nothing
+// is stored.
 func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 	var c *Charge
-	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
-		c, err = m.chargeTx(ctx, tx, p)
+	call, own := rand.Text(), false
+	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
+		c, err = m.chargeTx(ctx, tx, p, call)
+		own = again && err == nil && c.call == call
 		return err
-	}); err != nil {
+	}); isVerdict(err) {
 		return c, err
+	} else if err != nil {
+		return nil, err
 	}
-	if c.State != New {
+	if c.State != New && !own { // a worker may be sending its own one
 		return c, nil
 	}
 	is := &outcomeOf{ref: c.ID}
@@ -283,7 +309,7 @@ func (m *core) sentCharge(ctx context.Context, id string) (*Charge, error) {
 
 // chargeNow returns a charge with what the outbox knows of its requests.
 func (m *core) chargeNow(ctx context.Context, ch *charge) (c *Charge, err error) {
-	err = m.once(ctx, at(&ch.Row), func(b *bench) error {
+	err = m.surely(ctx, at(&ch.Row), func(b *bench) error {
 		now, err := b.charge(ch.ID)
 		if err == nil {
 			now.touched = true

@@ -21,6 +21,7 @@ type chargeRecord struct {
 	Currency     gateway.Currency
 	Method       gateway.Method
 	Installments int
+	Call         string // the call of [Merchant.Charge] that made it
 
 	// What the buyer needs, as the newest reading shows it.
 	PixCode    string
@@ -345,7 +346,7 @@ func (ch *charge) shown() *Charge {
 		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
 		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
 		Origin: b.Origin, Link: ch.Link, Buyer: ch.Buyer,
-		account: ch.account, request: ch.request, EndToEndID: ch.EndToEndID, CreatedAt: ch.Created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
+		account: ch.account, request: ch.request, call: ch.Call, EndToEndID: ch.EndToEndID, CreatedAt: ch.Created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
 	}
 }
 

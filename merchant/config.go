@@ -218,6 +218,21 @@ var (
 	// ErrState reports that the state of the record does not allow the call.
 	ErrState = errors.New("merchant: the state of the record does not allow this")
 
+	// ErrCurrency reports that an order has another currency: that of the first charge or
+	// payout that was asked for, whatever became of it.
+	ErrCurrency = errors.New("merchant: the order has another currency")
+
+	// ErrMaybeStored reports that the call may have stored what it was asked for, and may
+	// not: the response to a COMMIT was lost, because a connection died, the database or a
+	// pooler was restarted, or the context ended, and the database did not respond again
+	// within 5 seconds. Call again with the same ID: nothing is stored, sent or booked
+	// twice. After any other error of a call nothing is stored, unless its comment says so.
+	//
+	// In a transaction of yours the same holds for your own COMMIT: unless the database says
+	// that it rolled back, call the Tx method again in another transaction.
+	ErrMaybeStored = errors.New("merchant: it is not known whether this was stored, because the response to COMMIT was lost: " +
+		"call again with the same ID")
+
 	// ErrNotRunning reports that [Merchant.Run] was not called in this process.
 	ErrNotRunning = errors.New("merchant: Run was not called in this process")
 )

@@ -21,8 +21,9 @@ type Merchant[TX any] struct{ core }
 //
 // The error is [ErrAccount] if the name or the prefix of an account is in use for another
 // one, a prefix begins with that of another account, or the client has the credential of
-// another account; it is [gateway.ErrAccountConflict] too if the address of the gateway has
-// changed. It is [database.ErrSchema] if the tables don't fit this release. Any other names
+// another account, or an outbox of package operations has operations of the account that have
+// not ended: afterwards that outbox is rejected. It is [gateway.ErrAccountConflict] too if the
+// address of the gateway has changed. It is [database.ErrSchema] if the tables don't fit this release. Any other names
 // the setting that is wrong, in the configuration or the database.
 func Open[TX any](ctx context.Context, db database.Driver[TX], cfg Config, on Callbacks[TX]) (*Merchant[TX], error) {
 	if db == nil {

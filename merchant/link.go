@@ -37,11 +37,12 @@ const kindLink = "checkout_links.create"
 // [Account.Links] is set, a payment by the link is a [Charge] of its own, see
 // [Callbacks.Paid].
 //
-// The error is [ErrReused] if the ID belongs to a link with other parameters. That of the
-// gateway is [gateway.ErrValidation] if the link breaks one of its rules: then nothing was
-// stored. After any other error, call Link again with the same parameters. If the response
-// to the create was lost, the gateway may then have a second link. No buyer can pay the
-// first one, because its URL is in no response that arrived.
+// The error is [ErrReused] if the ID belongs to a link with other parameters, [ErrAccount] if
+// there is no such account, and [gateway.ErrValidation] if the link breaks a rule of the
+// gateway: then nothing was stored. If the gateway can't be reached, it is [ErrMaybeStored]
+// and that of the client: call Link again with the same parameters. If the response to the
+// create was lost, the gateway may then have a second link. No buyer can pay the first one,
+// because its URL is in no response that arrived.
 func (m *core) Link(ctx context.Context, p LinkParams) (*Link, error) {
 	a, err := m.account(p.Account)
 	if err != nil {
@@ -59,19 +60,22 @@ func (m *core) Link(ctx context.Context, p LinkParams) (*Link, error) {
 	}
 	created, err := a.Client.CheckoutLinks.Create(ctx, p.CheckoutLinkParams)
 	if err != nil {
-		return nil, errors.Join(err, m.dropLink(ctx, a, p.ID, err))
+		return nil, m.dropLink(ctx, a, p.ID, err)
 	}
 	// A call at the same time may have created another one: the first that is stored counts.
-	l := m.outside()
-	if err := l.SetURL(ctx, a.Book, p.ID, created.URL); err != nil {
-		return nil, err
-	}
-	stored, err := l.Link(ctx, a.Book, p.ID)
+	err = m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, _ bool) error {
+		l := m.ledger(tx)
+		if err := l.SetURL(ctx, a.Book, p.ID, created.URL); err != nil {
+			return err
+		}
+		stored, err := l.Link(ctx, a.Book, p.ID)
+		if stored != nil {
+			link.URL = stored.URL
+		}
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	if stored != nil {
-		link.URL = stored.URL
+		return nil, maybe(err)
 	}
 	if link.URL == "" {
 		return nil, fmt.Errorf("%w: link %s was rejected in another call at the same time", ErrState, p.ID)
@@ -79,12 +83,17 @@ func (m *core) Link(ctx context.Context, p LinkParams) (*Link, error) {
 	return link, nil
 }
 
-// dropLink forgets a link that the gateway rejected.
+// dropLink forgets a link that the gateway rejected, and returns the error of the call.
 func (m *core) dropLink(ctx context.Context, a *account, id string, err error) error {
 	if !errors.Is(err, gateway.ErrValidation) {
-		return nil
+		return maybe(err)
 	}
-	return m.db.Transaction(context.WithoutCancel(ctx), func(tx sqldb.Tx) error { return m.ledger(tx).DropLink(ctx, a.Name, a.Book, id) })
+	if failed := m.stored(context.WithoutCancel(ctx), func(ctx context.Context, tx sqldb.Tx, _ bool) error {
+		return m.ledger(tx).DropLink(ctx, a.Name, a.Book, id)
+	}); failed != nil {
+		return maybe(errors.Join(err, failed))
+	}
+	return err
 }
 
 // prepareLink stores the link, unless it exists, and what a sale by it will look like.
@@ -93,7 +102,7 @@ func (m *core) prepareLink(ctx context.Context, a *account, p *LinkParams) (link
 	if err != nil {
 		return nil, err
 	}
-	err = m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+	err = m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, _ bool) error {
 		l := m.ledger(tx)
 		// Links of an account change each other, see addSales.
 		if err := l.LockAccount(ctx, a.Name); err != nil {

@@ -223,7 +223,7 @@ func (m *core) wake() {
 // Refresh reads what the gateway has of a charge, payout or subscription now, and books what
 // it shows. If several have the ID, also in several books, it is all of them. The error is
 // [ErrNotFound] if there is none, [ErrAccount] if this process lacks its account, and that of
-// the client if it can't be read.
+// the client if it can't be read; see [ErrMaybeStored] too.
 func (m *core) Refresh(ctx context.Context, id string) error {
 	hits, err := m.Find(ctx, id)
 	if err != nil {
@@ -234,7 +234,9 @@ func (m *core) Refresh(ctx context.Context, id string) error {
 	for _, h := range hits {
 		if kind := ledger.Kind(h.Kind); h.As == h.Kind && slices.Contains(ledger.Kinds, kind) {
 			known = true
-			failed = errors.Join(failed, m.look(ctx, kind, h.Book, id, books.FromPerson))
+			failed = errors.Join(failed, sure(ctx, func(ctx context.Context, _ bool) error {
+				return m.look(ctx, kind, h.Book, id, books.FromPerson)
+			}))
 		}
 	}
 	if failed == nil && !known {

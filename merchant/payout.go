@@ -21,7 +21,7 @@ type PayoutParams struct {
 	Account string // optional if there is only one
 
 	// Order is the ID of the order that the payout is for. The payout then counts as
-	// Order.PaidOut. It is optional.
+	// Order.PaidOut. It is optional. The order must be in BRL, as transfers are.
 	Order string
 
 	// TransferParams describes the transfer. ExternalRef must be empty: it is the
@@ -97,9 +97,9 @@ func (p *payout) taken() error { return fmt.Errorf("%w: payout %s", ErrReused, p
 // at most once, and calls [Callbacks.Payout] when it has ended.
 //
 // Calling it again with the same ID and parameters returns the existing payout, whatever
-// its state. The error is [ErrReused] if the parameters differ, and
-// [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
-// stored.
+// its state. The error is [ErrReused] if the parameters differ, [ErrCurrency] if the order is
+// not in BRL, in which transfers are, and [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
+// stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) PayoutTx(ctx context.Context, tx TX, p PayoutParams) (*Payout, error) {
 	return m.payoutTx(ctx, m.in(tx), p)
 }
@@ -122,6 +122,11 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 		if b.payout != nil { // another transaction has stored it before this one got the lock
 			shown, err = m.existingPayout(ctx, tx, a, &p, b.payout)
 			return err
+		}
+		if p.Order != "" {
+			if err := b.pays(p.Order, gateway.BRL); err != nil { // the currency of every transfer
+				return err
+			}
 		}
 		b.payout = &payout{
 			payoutRecord: payoutRecord{Payout: books.Payout{ID: p.ID, Operation: books.Waiting, State: New, Requested: p.Amount}},
@@ -184,16 +189,19 @@ func (p *payout) shown() *Payout {
 
 // Payout is [Merchant.PayoutTx] in a transaction of its own. It sends the payout at once.
 // If the payout was stored and can't be sent now, it returns the payout without an error:
-// [Merchant.Run] sends it. Not to know the outcome is no error: the state is [Unknown].
+// [Merchant.Run] sends it. Not to know the outcome is no error: the state is [Unknown]. After
+// [ErrMaybeStored] call it again; after any other error nothing is stored.
 func (m *core) Payout(ctx context.Context, p PayoutParams) (*Payout, error) {
 	var stored *Payout
-	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+	lost := false
+	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
+		lost = again
 		stored, err = m.payoutTx(ctx, tx, p)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if stored.State != New {
+	if stored.State != New && !lost {
 		return stored, nil
 	}
 	sent, err := m.sendPayout(ctx, stored)
@@ -229,7 +237,7 @@ func (m *core) sendPayout(ctx context.Context, p *Payout) (sent *Payout, err err
 	if stored.Operation.Ended() { // the handler of the outcome has stored it
 		return stored.shown(), nil
 	}
-	err = m.once(ctx, at(&stored.Row), func(b *bench) error {
+	err = m.surely(ctx, at(&stored.Row), func(b *bench) error {
 		if b.payout == nil {
 			return fmt.Errorf("%w: payout %s", ErrNotFound, p.ID)
 		}
@@ -250,6 +258,9 @@ func (b *bench) changePayout(apply func(books.Order, books.Payout) (books.Order,
 	var result books.Result
 	b.order.Order, b.payout.Payout, result = apply(b.order.Order, b.payout.Payout)
 	b.payout.touched = true
+	for i := range result.Problems { // a subscription may have the same ID
+		result.Problems[i].Key = kindPayout + "/" + result.Problems[i].Key
+	}
 	b.report(b.payout.account, result)
 }
 

@@ -81,7 +81,8 @@ type Charge struct {
 	OrderClosed bool
 
 	account *account
-	request int64 // the number of a new request in the outbox
+	request int64  // the number of a new request in the outbox
+	call    string // the call of Charge that made it
 }
 
 // Left returns what is left of the payment, in cents: Paid, less Refunded and Disputed.

@@ -34,7 +34,8 @@ type RefundParams struct {
 // is [ErrReused] if the parameters differ, [ErrLeft] if less is left of the charge than
 // the refund asks for, counting refunds under way, [ErrNotFound] if there is no such
 // charge, [ErrState] if it was not paid, or the order has several charges with money left,
-// and [gateway.ErrValidation] if a parameter is invalid. Then nothing was stored.
+// and [gateway.ErrValidation] if a parameter is invalid. Then nothing was stored. About your
+// COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) RefundTx(ctx context.Context, tx TX, p RefundParams) (*Refund, error) {
 	return m.refundTx(ctx, m.in(tx), p)
 }
@@ -166,16 +167,19 @@ func (b *bench) refund(ch *charge, p *RefundParams) (*Refund, error) {
 
 // Refund is [Merchant.RefundTx] in a transaction of its own. It sends the refund at once
 // and reads the transaction. If the refund was stored and can't be sent now, it returns
-// the refund without an error: [Merchant.Run] sends it.
+// the refund without an error: [Merchant.Run] sends it. After [ErrMaybeStored] call it again;
+// after any other error nothing is stored.
 func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
 	var r *Refund
-	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+	lost := false
+	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
+		lost = again
 		r, err = m.refundTx(ctx, tx, p)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if r.State != New {
+	if r.State != New && !lost {
 		return r, nil
 	}
 	sent, err := m.sendRefund(ctx, r)
@@ -202,7 +206,7 @@ func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
 		return nil, err
 	}
 	sent := r
-	err = m.once(ctx, at(&ch.Row), func(b *bench) error {
+	err = m.surely(ctx, at(&ch.Row), func(b *bench) error {
 		if err := book(b); err != nil {
 			return err
 		}

@@ -2,12 +2,14 @@ package merchant
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gateway-go/gateway/internal/dbms"
 	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
@@ -104,8 +106,9 @@ func (r *Resolution) fit(p *Problem) error {
 // does not fit its kind or state, [ErrAccount] if this process lacks its account,
 // [operations.ErrMismatch] if the resource of a request that was [Applied] is another one,
 // and [gateway.ErrValidation] if By, Why or ResourceID are wrong. After an error the
-// problem is still open; a decision about a request or an event that failed is shown by
-// [Merchant.Story] with the error.
+// problem is still open, unless that is [ErrMaybeStored]: then call it again, and
+// [ErrNotFound] or [ErrState] means that the decision was carried out. A decision about a
+// request or an event that failed is shown by [Merchant.Story] with the error.
 func (m *core) Resolve(ctx context.Context, problem string, r Resolution) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -132,34 +135,34 @@ func notOpen(problem string) error {
 	return fmt.Errorf("%w: no problem %s is open", ErrNotFound, problem)
 }
 
-// note returns the decision about a problem as it is stored.
-func (r *Resolution) note(p *Problem, subject ledger.Subject) *ledger.Note {
+// note returns the decision about a problem as it is stored by a call.
+func (r *Resolution) note(p *Problem, subject ledger.Subject, call string) *ledger.Note {
 	return &ledger.Note{
 		Account: p.Account, Subject: subject, Record: p.Record, Problem: p.ID, Kind: string(p.Kind), Decision: string(r.Decision),
-		Resource: r.ResourceID, By: r.By, Why: r.Why,
+		Resource: r.ResourceID, By: r.By, Why: r.Why, Call: call,
 	}
 }
 
 // elsewhere carries out a decision that takes effect in another transaction. The note is
 // stored before, so that no effect is without one.
-func (m *core) elsewhere(ctx context.Context, note *ledger.Note, effect func() error) error {
-	var id int64
-	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
-		id, err = m.ledger(tx).AddNote(ctx, note)
+func (m *core) elsewhere(ctx context.Context, note *ledger.Note, effect func(ctx context.Context, again bool) error) error {
+	if err := m.noted(ctx, note.Call, func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := m.ledger(tx).AddNote(ctx, note)
 		return err
 	}); err != nil {
 		return err
 	}
-	err := effect()
+	err := sure(ctx, effect)
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, m.outside().FailNote(context.WithoutCancel(ctx), id, masking.Text(err.Error())))
+	return errors.Join(err, m.outside().FailNote(context.WithoutCancel(ctx), note.Call, masking.Text(err.Error())))
 }
 
 // resolveRow resolves a problem with a row of its own.
 func (m *core) resolveRow(ctx context.Context, id int64, r *Resolution) error {
-	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+	call := rand.Text()
+	return m.noted(ctx, call, func(ctx context.Context, tx sqldb.Tx) error {
 		l := m.ledger(tx)
 		open := func() (*ledger.Problem, error) {
 			list, err := l.Problems(ctx, ledger.ProblemWhere{ID: id, Open: true, Not: ProblemAmbiguous})
@@ -190,7 +193,7 @@ func (m *core) resolveRow(ctx context.Context, id int64, r *Resolution) error {
 			if err := r.fit(p); err != nil {
 				return err
 			}
-			if _, err := l.AddNote(ctx, r.note(p, row.Subject)); err != nil {
+			if _, err := l.AddNote(ctx, r.note(p, row.Subject, call)); err != nil {
 				return err
 			}
 			if r.Decision == Accept {
@@ -217,7 +220,8 @@ func (b *bench) accept(id string) error {
 
 // resolveCallback makes a callback due that has failed often.
 func (m *core) resolveCallback(ctx context.Context, seq int64, r *Resolution) error {
-	err := m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+	call := rand.Text()
+	err := m.noted(ctx, call, func(ctx context.Context, tx sqldb.Tx) error {
 		l := m.ledger(tx)
 		p := &Problem{ID: problemID(inFacts, strconv.FormatInt(seq, 10)), Kind: ProblemCallback}
 		account, subject, record, err := l.Again(ctx, seq, failedOften)
@@ -232,7 +236,7 @@ func (m *core) resolveCallback(ctx context.Context, seq int64, r *Resolution) er
 			err = r.fit(p)
 		}
 		if err == nil {
-			_, err = l.AddNote(ctx, r.note(p, subject))
+			_, err = l.AddNote(ctx, r.note(p, subject, call))
 		}
 		return err
 	})
@@ -260,16 +264,18 @@ func (m *core) resolveEvent(ctx context.Context, name, key string, r *Resolution
 	if err != nil {
 		return err
 	}
-	return m.elsewhere(ctx, r.note(p, subject), func() error {
+	return m.elsewhere(ctx, r.note(p, subject, rand.Text()), func(ctx context.Context, again bool) error {
 		do := a.receiver.Requeue
 		if r.Decision == Dismiss {
 			do = a.receiver.Discard
 		}
-		n, err := do(ctx, key)
-		if err == nil && n == 0 {
-			err = notOpen(id)
+		switch n, err := do(ctx, key); {
+		case err != nil: // the statement is a transaction of its own
+			return dbms.Committed(err)
+		case n == 0 && !again:
+			return notOpen(id)
 		}
-		return err
+		return nil
 	})
 }
 
@@ -320,20 +326,28 @@ func (m *core) resolveOperation(ctx context.Context, name string, id int64, r *R
 	if r.Decision == Applied && e.Resource == "" && r.ResourceID == "" {
 		return invalid("problems.resolve", "resource_id", "is required: it is the ID of the resource that the gateway created")
 	}
-	if err := m.elsewhere(ctx, r.note(p, of.Subject), func() error { return a.decide(ctx, id, r) }); err != nil {
+	if err := m.elsewhere(ctx, r.note(p, of.Subject, rand.Text()), func(ctx context.Context, again bool) error {
+		err := a.decide(ctx, id, r)
+		if again && errors.Is(err, ErrState) { // it may be so because of the decision itself
+			return a.decided(ctx, e, r, err)
+		}
+		return err
+	}); err != nil {
 		return err
 	}
 	m.followUp(ctx, of)
 	return nil
 }
 
+// inOutbox are the decisions as the outbox names them.
+var inOutbox = map[Decision]operations.Decision{Applied: operations.Applied, SendAgain: operations.SendAgain, Abandon: operations.Abandoned}
+
 // decide passes a decision to the outbox.
 func (a *account) decide(ctx context.Context, id int64, r *Resolution) (err error) {
-	decision := map[Decision]operations.Decision{Applied: operations.Applied, SendAgain: operations.SendAgain, Abandon: operations.Abandoned}[r.Decision]
 	if r.Decision == Retry {
 		err = a.outbox.Retry(ctx, id)
 	} else {
-		err = a.outbox.Resolve(ctx, id, operations.Resolution{Decision: decision, ResourceID: r.ResourceID, By: ledger.Clean(r.By + ": " + r.Why)})
+		err = a.outbox.Resolve(ctx, id, operations.Resolution{Decision: inOutbox[r.Decision], ResourceID: r.ResourceID, By: ledger.Clean(r.By + ": " + r.Why)})
 	}
 	switch {
 	case errors.Is(err, operations.ErrState):

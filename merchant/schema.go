@@ -56,7 +56,10 @@ func (a *account) register(ctx context.Context, db *sqldb.DB, c sqldb.Session) e
 		return err
 	}
 	is := ledger.Account{Prefix: a.Prefix, Zone: a.Zone.String(), Book: a.Book}
-	stored, err := l.SetAccount(ctx, a.Name, is)
+	stored, first, err := l.SetAccount(ctx, a.Name, is)
+	if err == nil && first {
+		err = a.takeOver(ctx, l)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -70,4 +73,15 @@ func (a *account) register(ctx context.Context, db *sqldb.DB, c sqldb.Session) e
 		return fmt.Errorf("%w: the records of %s are in the book %s, and Account.Book is %s: it never changes", ErrAccount, a.Name, stored.Book, is.Book)
 	}
 	return nil
+}
+
+// takeOver returns an error if an outbox of package operations had the account before, and has
+// operations that have not ended: they are in no books, and their handlers are the outbox's.
+func (a *account) takeOver(ctx context.Context, l ledger.Ledger) error {
+	n, err := l.Unfinished(ctx, a.Name)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%w: an outbox of package operations has %d operations of the account %s that have not ended: let it finish them, until "+
+			"operations.Outbox.Counts has none but done and canceled ones, or use another Account.Name", ErrAccount, n, a.Name)
+	}
+	return err
 }

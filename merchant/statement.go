@@ -116,44 +116,73 @@ func (s *Statement) in(currency gateway.Currency) *Statement {
 	return other
 }
 
-// Adjust books a correction of an order's money on an account, in cents of the order's
-// currency: a positive amount adds to what remains for you. It is for what no resource of
-// the gateway shows, such as a fee that was deducted later. It belongs to the current
-// month. Without an order it is a correction of the account.
-//
-// Each call books once more. by and why are stored for good, and [Merchant.Story] shows
-// them. The error is [ErrNotFound] if the account has no charge of the order, [ErrAccount]
-// if there is no such account, and [gateway.ErrValidation] if a parameter is invalid. Then
-// nothing was stored.
-func (m *core) Adjust(ctx context.Context, account, order string, cents int64, by, why string) error {
+// AdjustParams describes a correction of the books.
+type AdjustParams struct {
+	ID      string // of the decision, such as a number of your accounting, unique among the corrections of the account's book; required
+	Account string // optional if there is only one
+	Order   string // "" for a correction of the account
+
+	Amount  int64  // cents of the order's currency: a positive one adds to what remains for you; required
+	By, Why string // who decides, and why; required, and stored for good
+}
+
+func (p *AdjustParams) validate() error {
 	const op = "books.adjust"
-	a, err := m.account(account)
-	switch {
-	case err != nil:
+	if err := identify(op, "id", p.ID, "your decision"); err != nil {
 		return err
-	case cents == 0 || cents > spec.MaxSafeAmount || cents < -spec.MaxSafeAmount:
-		return invalid(op, "cents", fmt.Sprintf("must not be 0, and at most %d in either direction", int64(spec.MaxSafeAmount)))
-	case strings.TrimSpace(by) == "":
+	}
+	switch {
+	case p.Amount == 0 || p.Amount > spec.MaxSafeAmount || p.Amount < -spec.MaxSafeAmount:
+		return invalid(op, "amount", fmt.Sprintf("must not be 0, and at most %d in either direction", int64(spec.MaxSafeAmount)))
+	case strings.TrimSpace(p.By) == "":
 		return invalid(op, "by", "is required: it says who decides")
-	case strings.TrimSpace(why) == "":
+	case strings.TrimSpace(p.Why) == "":
 		return invalid(op, "why", "is required: it says why")
+	case p.Order != "":
+		return identify(op, "order", p.Order, "your order")
 	}
-	if order != "" {
-		if err := identify(op, "order", order, "your order"); err != nil {
-			return err
-		}
+	return nil
+}
+
+// note returns the decision as it is stored. Its problem has the amount, to recognize a
+// correction that is asked for again.
+func (p *AdjustParams) note(a *account, subject ledger.Subject) *ledger.Note {
+	r := Resolution{Decision: adjust, By: p.By, Why: p.Why}
+	of := Problem{Account: a.Name, Kind: ProblemKind(books.EntryAdjusted), ID: strconv.FormatInt(p.Amount, 10)}
+	return r.note(&of, subject, fmt.Sprintf("adjust/%q/%s", a.Book, p.ID))
+}
+
+// Adjust books a correction of an order's money on an account, or of the account. It is for
+// what no resource of the gateway shows, such as a fee that was deducted later. It belongs to
+// the current month, and [Merchant.Story] shows it.
+//
+// Calling it again with the same ID and parameters books nothing more. The error is
+// [ErrReused] if the account, order or amount differ, [ErrNotFound] if the account has no
+// charge of the order, [ErrAccount] if there is no such account, and [gateway.ErrValidation]
+// if a parameter is invalid. After [ErrMaybeStored] call it again; after any other error
+// nothing is stored.
+func (m *core) Adjust(ctx context.Context, p AdjustParams) error {
+	a, err := m.account(p.Account)
+	if err != nil {
+		return err
 	}
-	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+	if err := p.validate(); err != nil {
+		return err
+	}
+	subject := ledger.AccountSubject(a.Book, a.Name)
+	if p.Order != "" {
+		subject = ledger.OrderSubject(a.Book, p.Order)
+	}
+	note := p.note(a, subject)
+	err = m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, _ bool) error {
 		l := m.ledger(tx)
-		subject := ledger.AccountSubject(a.Book, a.Name)
-		if order != "" {
-			subject = ledger.OrderSubject(a.Book, order)
+		if p.Order != "" {
 			list, err := l.Requests(ctx, ledger.RequestWhere{Subject: subject, Account: a.Name})
 			if err != nil {
 				return err
 			}
 			if len(list) == 0 {
-				return fmt.Errorf("%w: account %s has no charge of order %s", ErrNotFound, a.Name, order)
+				return fmt.Errorf("%w: account %s has no charge of order %s", ErrNotFound, a.Name, p.Order)
 			}
 		}
 		first, err := l.Currency(ctx, a.Name)
@@ -161,17 +190,24 @@ func (m *core) Adjust(ctx context.Context, account, order string, cents int64, b
 			return err
 		}
 		return m.on(ctx, tx, place{subject: subject}, func(b *bench) error {
-			r := Resolution{Decision: adjust, By: by, Why: why}
-			note, err := l.AddNote(ctx, r.note(&Problem{Account: a.Name, Kind: ProblemKind(books.EntryAdjusted)}, subject))
+			id, err := l.AddNote(ctx, note)
 			if err != nil {
 				return err
 			}
 			var result books.Result
-			b.order.Order, result = books.Adjust(b.order.Order, strconv.FormatInt(note, 10), cents, cmp.Or(b.order.Currency, first, gateway.BRL), b.now)
+			b.order.Order, result = books.Adjust(b.order.Order, strconv.FormatInt(id, 10), p.Amount, cmp.Or(b.order.Currency, first, gateway.BRL), b.now)
 			b.report(a, result)
 			return nil
 		})
 	})
+	if !errors.Is(err, ledger.ErrNoted) {
+		return err
+	}
+	stored, err := m.outside().Noted(ctx, note.Call)
+	if err == nil && stored != nil && (stored.Account != note.Account || stored.Subject != note.Subject || stored.Problem != note.Problem) {
+		err = fmt.Errorf("%w: correction %s", ErrReused, p.ID)
+	}
+	return err
 }
 
 // adjust is the decision of a note about an adjustment.

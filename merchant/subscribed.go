@@ -37,7 +37,8 @@ type subscriptionRecord struct {
 
 	Canceling    bool
 	CancelReason string
-	Cancels      int // the number of operations that cancel it
+	CancelCall   string // the call of [Merchant.CancelSubscription] that asked for it last
+	Cancels      int    // the number of operations that cancel it
 
 	AuthorizationCode string
 	PeriodEnd         time.Time // the end of the period or trial that the newest reading shows

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"html/template"
@@ -148,7 +149,8 @@ func encodedCreate(op operations.CreateSubscription) (string, error) {
 // is: to try another card after a refusal, cancel the subscription and use another ID. The
 // error is [ErrReused] if the account, amount, currency, payment method or interval
 // differ, [ErrAccount] if there is no such account, and [gateway.ErrValidation] if a
-// parameter breaks a rule of the gateway. Then nothing was stored.
+// parameter breaks a rule of the gateway. Then nothing was stored. About your COMMIT see
+// [ErrMaybeStored].
 func (m *Merchant[TX]) SubscribeTx(ctx context.Context, tx TX, p SubscribeParams) (*Subscription, error) {
 	return m.subscribeTx(ctx, m.in(tx), p)
 }
@@ -195,16 +197,19 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) 
 // and the subscription at once and reads the subscription, so that Challenge or
 // AuthorizationCode can be shown. Not to know the outcome is no error: the state is
 // [Unknown], or [New] if it is that of the customer. If the subscription was stored and
-// can't be created now, it is returned without an error: [Merchant.Run] creates it.
+// can't be created now, it is returned without an error: [Merchant.Run] creates it. After
+// [ErrMaybeStored] call it again; after any other error nothing is stored.
 func (m *core) Subscribe(ctx context.Context, p SubscribeParams) (*Subscription, error) {
 	var s *Subscription
-	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
+	lost := false
+	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
+		lost = again
 		s, err = m.subscribeTx(ctx, tx, p)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if s.State != New {
+	if s.State != New && !lost {
 		return s, nil
 	}
 	a := m.accounts[s.Account]
@@ -253,12 +258,15 @@ func (m *core) Subscription(ctx context.Context, id string) (*Subscription, erro
 // Leave the reason empty, or use a [gateway.CancellationReason]: live gateways reject any
 // other text. If the subscription is canceled, was never made, or a cancellation is under
 // way, the call changes nothing. The error is [ErrNotFound] if there is none with the ID,
-// and [gateway.ErrValidation] if the reason is invalid. Then nothing was stored.
+// and [gateway.ErrValidation] if the reason is invalid. Then nothing was stored. About your
+// COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) CancelSubscriptionTx(ctx context.Context, tx TX, id, reason string) (*Subscription, error) {
-	return m.cancelSubscriptionTx(ctx, m.in(tx), id, reason)
+	return m.cancelSubscriptionTx(ctx, m.in(tx), id, reason, "")
 }
 
-func (m *core) cancelSubscriptionTx(ctx context.Context, tx sqldb.Tx, id, reason string) (*Subscription, error) {
+// cancelSubscriptionTx is [Merchant.CancelSubscriptionTx]. A call that is not "" makes one
+// request, even if it is repeated after that one was rejected.
+func (m *core) cancelSubscriptionTx(ctx context.Context, tx sqldb.Tx, id, reason, call string) (*Subscription, error) {
 	if err := (operations.CancelSubscription{Key: "1", SubscriptionID: "1", Reason: reason}).Validate(); err != nil {
 		return nil, err
 	}
@@ -273,7 +281,7 @@ func (m *core) cancelSubscriptionTx(ctx context.Context, tx sqldb.Tx, id, reason
 	}
 	if err := m.on(ctx, tx, place{subject: row.Subject}, func(b *bench) error {
 		b.subscription.touched = true
-		return b.cancel(ctx, reason)
+		return b.cancel(ctx, reason, call)
 	}); err != nil {
 		return nil, err
 	}
@@ -282,16 +290,19 @@ func (m *core) cancelSubscriptionTx(ctx context.Context, tx sqldb.Tx, id, reason
 
 // CancelSubscription is [Merchant.CancelSubscriptionTx] in a transaction of its own. It
 // sends the request at once and reads the subscription. If the request was stored and
-// can't be sent now, it returns the subscription, with Canceling set, without an error.
+// can't be sent now, it returns the subscription, with Canceling set, without an error. After
+// [ErrMaybeStored] call it again; after any other error nothing is stored.
 func (m *core) CancelSubscription(ctx context.Context, id, reason string) (*Subscription, error) {
 	var s *Subscription
-	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
-		s, err = m.cancelSubscriptionTx(ctx, tx, id, reason)
+	call, lost := rand.Text(), false
+	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
+		lost = again
+		s, err = m.cancelSubscriptionTx(ctx, tx, id, reason, call)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if !s.Canceling {
+	if !s.Canceling && !lost {
 		return s, nil
 	}
 	stored, err := m.loadSubscription(ctx, m.outside(), s.Book, id)
@@ -302,10 +313,10 @@ func (m *core) CancelSubscription(ctx context.Context, id, reason string) (*Subs
 }
 
 // cancel cancels the subscription, or its creation.
-func (b *bench) cancel(ctx context.Context, reason string) error {
+func (b *bench) cancel(ctx context.Context, reason, call string) error {
 	s := b.subscription
 	switch status := s.Books.Status; {
-	case s.Canceling, s.notMade(), status.Final(), status == gateway.SubscriptionCancelScheduled:
+	case call != "" && s.CancelCall == call, s.Canceling, s.notMade(), status.Final(), status == gateway.SubscriptionCancelScheduled:
 		return nil
 	case s.Books.SubscriptionID == "":
 		withdrawn, err := b.withdrawCreate(ctx)
@@ -313,7 +324,7 @@ func (b *bench) cancel(ctx context.Context, reason string) error {
 			return err
 		}
 	}
-	s.Canceling, s.CancelReason = true, reason
+	s.Canceling, s.CancelReason, s.CancelCall = true, reason, call
 	b.sendCancel()
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // account; if the tables are there, it needs no right to create any.
 //
 // The error is [gateway.ErrAccountConflict] if the account's name is in use for another
-// base URL, and [database.ErrSchema] if the tables do not fit this program. Any other names
+// base URL, or by package merchant, and [database.ErrSchema] if the tables do not fit this program. Any other names
 // what is wrong with the database, such as a setting of SQLite that could lose a commit; see
 // [database.SQLite]. A version of modernc.org/sqlite before v1.41.0 is logged as a warning.
 func (o *Outbox[TX]) Migrate(ctx context.Context) error {
@@ -28,8 +28,10 @@ func (o *Outbox[TX]) Migrate(ctx context.Context) error {
 	}
 	var digestKey string
 	err := s.db.Durable(ctx, func(tx sqldb.Tx) (err error) {
-		digestKey, err = s.db.Register(ctx, s.db.In(tx), s.account)
-		return err
+		if digestKey, err = s.db.Register(ctx, s.db.In(tx), s.account); err != nil {
+			return err
+		}
+		return s.own(ctx, s.db.In(tx))
 	})
 	if err != nil {
 		return fmt.Errorf("operations: migrate: %w", err)
@@ -95,8 +97,42 @@ func (s *store) know(ctx context.Context, c sqldb.Session) error {
 	case err != nil:
 		return wrap(err)
 	}
+	if err := s.own(ctx, c); err != nil {
+		return err
+	}
 	s.digestKey.Store(&digestKey)
 	return nil
+}
+
+// own returns [gateway.ErrAccountConflict] if package merchant has the account of an outbox
+// beside it, which it may get at any time.
+func (s *store) own(ctx context.Context, c sqldb.Session) error {
+	if !s.foreign {
+		return nil
+	}
+	taken, err := s.db.OfMerchant(ctx, c, s.account.Name)
+	if err == nil && taken {
+		err = fmt.Errorf("%w: package merchant has the account %s, and would not know what this outbox sends: use the methods of "+
+			"merchant.Merchant, or another account name", gateway.ErrAccountConflict, s.account.Name)
+	}
+	return wrap(err)
+}
+
+// unowned is a condition on the table of accounts: package merchant does not have the account,
+// and gets it only after the transaction has ended.
+func (s *store) unowned() string {
+	if !s.foreign {
+		return ``
+	}
+	return ` AND prefix IS NULL {keep}`
+}
+
+// mayWork is a condition on an operation: its account may be worked on by this outbox.
+func (s *store) mayWork() string {
+	if !s.foreign {
+		return ``
+	}
+	return ` AND NOT EXISTS (SELECT 1 FROM {s}gateway_accounts AS a WHERE a.name = o.account AND a.prefix IS NOT NULL)`
 }
 
 // isMissing reports whether a table does not exist.

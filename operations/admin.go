@@ -110,6 +110,9 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 	if err != nil {
 		return err
 	}
+	if err := o.store.own(ctx, c); err != nil {
+		return err
+	}
 	// It does not wait for a worker that has the row: the worker's handler may wait for a
 	// lock of the caller's transaction.
 	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+oneByID+` AND state || '' = 'waiting' {skip}`, []any{id, o.store.account.Name})
@@ -172,6 +175,10 @@ type Resolution struct {
 //
 // Applied reads the resource and returns [ErrMismatch] if it differs from the
 // operation, unless Resolution.Override says why that is right.
+//
+// The error is [ErrState] if the operation is not ambiguous, and [ErrNotFound] if there is
+// none. If the response of the database was lost, the decision may have been carried out:
+// call Resolve again, and [ErrState] means that it was; the history says so.
 func (o *Outbox[TX]) Resolve(ctx context.Context, id int64, d Resolution) error {
 	if d.By == "" {
 		return errors.New("operations: Resolution.By must say who decided, and why")
@@ -238,7 +245,8 @@ func (o *core) resolveApplied(ctx context.Context, r *record, d Resolution) erro
 }
 
 // Retry runs the handler of a [Dead] operation again, without calling the
-// gateway.
+// gateway. The error is [ErrState] if the operation is not dead, and [ErrNotFound] if there
+// is none. After any other error call it again.
 func (o *Outbox[TX]) Retry(ctx context.Context, id int64) error {
 	r, err := o.find(ctx, id, Dead)
 	if err != nil {
@@ -251,6 +259,9 @@ func (o *Outbox[TX]) Retry(ctx context.Context, id int64) error {
 // find reads an operation in a state.
 func (o *core) find(ctx context.Context, id int64, state State) (*record, error) {
 	c, err := o.store.conn(ctx)
+	if err == nil {
+		err = o.store.own(ctx, c)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -287,9 +298,12 @@ func (o *core) reopen(ctx context.Context, r *record, state State) error {
 // and returns how many. Their keys are forgotten: an operation inserted again with
 // such a key is sent again. The gateway still applies a create only once per
 // reference, but would apply a refund twice. Keep operations for as long as
-// your code may insert them again.
+// your code may insert them again. After an error, some or all may be deleted.
 func (o *Outbox[TX]) Purge(ctx context.Context, before time.Time) (int64, error) {
 	c, err := o.store.conn(ctx)
+	if err == nil {
+		err = o.store.own(ctx, c)
+	}
 	if err != nil {
 		return 0, err
 	}

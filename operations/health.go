@@ -24,9 +24,15 @@ func (o *Outbox[TX]) Ready(ctx context.Context) error {
 	if err == nil {
 		_, err = c.First(ctx, `SELECT `+columns+`, digest, refunded, lease_until FROM `+table+` WHERE id < 0`, nil, func(database.Scanner) error { return nil })
 	}
+	var foreign error
+	if err == nil {
+		foreign = s.own(ctx, c)
+	}
 	switch {
 	case err != nil:
 		return wrap(fmt.Errorf("the tables can't be read: if they do not exist, run Outbox.Migrate: %w", err))
+	case foreign != nil:
+		return foreign
 	case !known:
 		return fmt.Errorf("operations: the database has no account %s: run Outbox.Migrate with a client of this account first", s.account.Name)
 	}

@@ -19,7 +19,8 @@ type Config struct {
 	// Client sends the operations. It must name its account with
 	// [gateway.WithAccount]: the outbox has only the operations of this account.
 	// Other outboxes on the same database may have other accounts. The name stays
-	// when the credential is rotated.
+	// when the credential is rotated. An account of package merchant can't have an
+	// outbox beside it: then each call returns [gateway.ErrAccountConflict].
 	Client *gateway.Client
 
 	// Location says where the outbox's tables are, and who creates them. The zero Location
@@ -166,7 +167,9 @@ func newOutbox[TX any](driver database.Driver[TX], config Config) (*Outbox[TX], 
 			return nil, err
 		}
 	}
-	store := &store{db: sqldb.New(sqldb.Untyped(driver), config.Location, config.Logger), account: client.Account()}
+	store := &store{
+		db: sqldb.New(sqldb.Untyped(driver), config.Location, config.Logger), account: client.Account(), foreign: !sqldb.IsTx[TX](),
+	}
 	return &Outbox[TX]{core: &core{config: config, client: client, store: store, handlers: make(map[string]handler)}, driver: driver}, nil
 }
 
@@ -224,8 +227,9 @@ func (o *Outbox[TX]) Account() gateway.Account { return o.store.account }
 // Inserting an operation again with the same key returns the account's existing
 // one, with Existing set, whatever its state; nothing is sent twice. InsertTx
 // returns [ErrKeyReused] if the existing one differs, and
-// [gateway.ErrValidation] if the operation breaks a rule of the gateway: then
-// nothing was stored, and the transaction is still usable.
+// [gateway.ErrValidation] if the operation breaks a rule of the gateway, and
+// [gateway.ErrAccountConflict] if package merchant has the account: then nothing was stored, and the transaction is still usable. If the response to your COMMIT
+// is lost, insert it again in another transaction.
 func (o *Outbox[TX]) InsertTx(ctx context.Context, tx TX, op Operation) (*Entry, error) {
 	params, err := encode(op)
 	if err == nil {

@@ -33,8 +33,14 @@ func (o *Outbox[TX]) Run(ctx context.Context) error {
 	if o.woken == nil {
 		return errors.New("operations: an engine works on the operations of this outbox: Run is for an outbox of New")
 	}
+	known := o.store.digestKey.Load() != nil
 	if err := o.store.ready(ctx); err != nil {
 		return err
+	}
+	if known { // since when, package merchant may have got the account
+		if err := o.store.own(ctx, o.store.db.Conn()); err != nil {
+			return err
+		}
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -171,7 +177,7 @@ type dueOperation struct {
 func (s *store) due(ctx context.Context, limit int, within time.Duration) (list []dueOperation, err error) {
 	err = s.db.ByIndex(ctx, func(c sqldb.Session) (err error) {
 		list, err = sqldb.All(ctx, c, `SELECT id, due_at - {now} FROM `+table+` AS o WHERE account = ? AND `+open+` AND due_at <= {now} + ?
-			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+` ORDER BY due_at LIMIT ?`,
+			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+s.mayWork()+` ORDER BY due_at LIMIT ?`,
 			[]any{s.account.Name, ms(within), limit}, func(row database.Scanner) (d dueOperation, err error) {
 				var wait int64
 				err = row.Scan(&d.id, &wait)

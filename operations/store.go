@@ -21,6 +21,7 @@ import (
 type store struct {
 	db        *sqldb.DB
 	account   gateway.Account
+	foreign   bool                   // it is not the outbox of package merchant
 	digestKey atomic.Pointer[string] // of the account; nil until it was found in the table of accounts
 }
 
@@ -107,13 +108,16 @@ func one(ctx context.Context, c sqldb.Session, query string, args []any, more ..
 
 func (s *store) insert(ctx context.Context, c sqldb.Session, i identity, params []byte) (*Entry, error) {
 	r, err := one(ctx, c, `INSERT INTO `+table+` (account, kind, key, resource, params, state, progress, claims, due_at, created_at, updated_at)
-		VALUES (?, ?, ?, NULLIF(?, ''), {jsonb}, 'waiting', '{}', 0, {now}, {now}, {now}) ON CONFLICT (account, kind, key) DO NOTHING RETURNING `+columns,
-		[]any{s.account.Name, i.kind, i.key, i.resource, string(params)})
+		SELECT name, ?, ?, NULLIF(?, ''), {jsonb}, 'waiting', '{}', 0, {now}, {now}, {now} FROM {s}gateway_accounts WHERE name = ?`+s.unowned()+`
+		ON CONFLICT (account, kind, key) DO NOTHING RETURNING `+columns, []any{i.kind, i.key, i.resource, string(params), s.account.Name})
 	if err != nil {
 		return nil, fmt.Errorf("operations: %w", err)
 	}
 	if r != nil {
 		return &r.Entry, nil
+	}
+	if err := s.own(ctx, c); err != nil {
+		return nil, err
 	}
 	var same bool
 	digest, err := s.digest(params)
@@ -150,7 +154,7 @@ func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (r *re
 		r, err = one(ctx, c, `UPDATE `+table+` AS o SET claims = claims + 1, lease_until = {now} + ?, updated_at = {now},
 			state = CASE state WHEN 'waiting' THEN 'working' ELSE state END
 		`+oneByID+` AND state || '' IN (`+openStates+`) AND due_at + 0 <= {now}
-			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+` RETURNING `+columns,
+			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+s.mayWork()+` RETURNING `+columns,
 			[]any{ms(lease), id, s.account.Name})
 		return err
 	}
@@ -161,6 +165,9 @@ func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (r *re
 	}
 	if dbms.IsTaken(err) { // two operations on one resource claimed at once
 		return nil, nil
+	}
+	if err == nil && r == nil {
+		err = s.own(ctx, s.db.Conn())
 	}
 	return r, wrap(err)
 }

@@ -196,6 +196,7 @@ CREATE TABLE {s}gateway_notes (
 	resource_id text NOT NULL,
 	decided_by  text NOT NULL,
 	why         text NOT NULL,
+	call        text NOT NULL UNIQUE, -- by which a call that is repeated after a lost COMMIT finds its note
 	error       text NOT NULL,
 	created_at  {int} NOT NULL
 );

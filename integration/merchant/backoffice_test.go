@@ -221,7 +221,7 @@ func busy(w *world) {
 	require.NoError(w, w.gw.Transactions.Chargeback(disputed.TransactionID))
 	w.eventually("the dispute is booked", func() bool { return w.state("DISPUTED-1").Disputed == 5000 })
 	pay(pix(markup, 700))
-	require.NoError(w, w.m.Adjust(w.Context(), "shop", markup, -12, "Rui "+markup, markup))
+	require.NoError(w, w.m.Adjust(w.Context(), merchant.AdjustParams{ID: "k1", Account: "shop", Order: markup, Amount: -12, By: "Rui " + markup, Why: markup}))
 	payout := bill("seller-1", "PAID-1", 5000)
 	payout.Account = "shop"
 	w.settle(w.sent(payout).TransferID)

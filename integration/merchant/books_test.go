@@ -111,35 +111,39 @@ func TestAnAdjustmentIsAnEntry(t *testing.T) {
 		w.patient().open().start()
 		w.sold("J1", 5000)
 		before := w.state("J1")
-		require.NoError(w, w.m.Adjust(w.Context(), "shop", "J1", -75, "Rui", "the fee of the contract"))
-		require.NoError(w, w.m.Adjust(w.Context(), "shop", "J1", 5, "Rui", "rounding"))
+		require.NoError(w, w.m.Adjust(w.Context(), merchant.AdjustParams{ID: "k1", Order: "J1", Amount: -75, By: "Rui", Why: "the fee of the contract"}))
+		require.NoError(w, w.m.Adjust(w.Context(), merchant.AdjustParams{ID: "k2", Order: "J1", Amount: 5, By: "Rui", Why: "rounding"}))
 		o := w.state("J1") // and the sum of its facts
 		assert.Equal(w, int64(-70), o.Adjusted)
 		assert.Equal(w, before.Net()-70, o.Net())
 		assert.Equal(w, before.Left(), o.Left(), "the buyer's money is the same")
 		story := w.story("J1")
 		assert.Contains(w, story, "decision  adjusted: adjust: the fee of the contract by Rui")
-		require.NoError(w, w.m.Adjust(w.Context(), "shop", "", -1000, "Rui", "the monthly fee"))
+		require.NoError(w, w.m.Adjust(w.Context(), merchant.AdjustParams{ID: "k3", Amount: -1000, By: "Rui", Why: "the monthly fee"}))
 		month := time.Now().UTC().Format("2006-01")
 		s := w.month(month)
 		assert.Equal(w, int64(-1070), s.Adjusted)
 		assert.Equal(w, o.Net()-1000, s.Closing)
 
 		for _, bad := range []struct {
-			account, order, by, why string
-			cents                   int64
-			want                    error
+			p    merchant.AdjustParams
+			want error
 		}{
-			{"other", "J1", "Rui", "why", 1, merchant.ErrAccount},
-			{"shop", "none", "Rui", "why", 1, merchant.ErrNotFound},
-			{"shop", "J1", "", "why", 1, gateway.ErrValidation},
-			{"shop", "J1", "Rui", " ", 1, gateway.ErrValidation},
-			{"shop", "J1", "Rui", "why", 0, gateway.ErrValidation},
-			{"shop", "J1", "Rui", "why", 1 << 60, gateway.ErrValidation},
-			{"shop", "J1", "Rui", "why", -1 << 60, gateway.ErrValidation},
+			{merchant.AdjustParams{ID: "b", Account: "other", Order: "J1", Amount: 1, By: "Rui", Why: "why"}, merchant.ErrAccount},
+			{merchant.AdjustParams{ID: "b", Order: "none", Amount: 1, By: "Rui", Why: "why"}, merchant.ErrNotFound},
+			{merchant.AdjustParams{ID: "b", Order: "J1", Amount: 1, Why: "why"}, gateway.ErrValidation},
+			{merchant.AdjustParams{ID: "b", Order: "J1", Amount: 1, By: "Rui", Why: " "}, gateway.ErrValidation},
+			{merchant.AdjustParams{ID: "b", Order: "J1", By: "Rui", Why: "why"}, gateway.ErrValidation},
+			{merchant.AdjustParams{ID: "b", Order: "J1", Amount: 1 << 60, By: "Rui", Why: "why"}, gateway.ErrValidation},
+			{merchant.AdjustParams{ID: "b", Order: "J1", Amount: -1 << 60, By: "Rui", Why: "why"}, gateway.ErrValidation},
+			{merchant.AdjustParams{Order: "J1", Amount: 1, By: "Rui", Why: "why"}, gateway.ErrValidation},
+			{merchant.AdjustParams{ID: "k1", Order: "J1", Amount: -76, By: "Rui", Why: "why"}, merchant.ErrReused},
+			{merchant.AdjustParams{ID: "k1", Amount: -75, By: "Rui", Why: "why"}, merchant.ErrReused},
 		} {
-			require.ErrorIs(w, w.m.Adjust(w.Context(), bad.account, bad.order, bad.cents, bad.by, bad.why), bad.want)
+			require.ErrorIs(w, w.m.Adjust(w.Context(), bad.p), bad.want)
 		}
+		again := merchant.AdjustParams{ID: "k1", Order: "J1", Amount: -75, By: "Ana", Why: "the fee of the contract"}
+		require.NoError(w, w.m.Adjust(w.Context(), again), "it is booked already")
 		assert.Equal(w, s, w.month(month))
 		_, differences, err := w.m.CheckMonth(w.Context(), "shop", month)
 		require.NoError(w, err)
@@ -272,7 +276,7 @@ func TestAMonthIsExported(t *testing.T) {
 		w.patient().open().start()
 		order := "E;1 \"x\""
 		c := w.sold(order, 5000)
-		require.NoError(w, w.m.Adjust(w.Context(), "", order, -75, "Rui", "the fee of the contract"))
+		require.NoError(w, w.m.Adjust(w.Context(), merchant.AdjustParams{ID: order, Order: order, Amount: -75, By: "Rui", Why: "the fee of the contract"}))
 		now := time.Now().UTC()
 		month := now.Format("2006-01")
 		export := func(format merchant.Format) string {
@@ -458,7 +462,7 @@ func TestCheckMonthComparesTheBalance(t *testing.T) {
 		booked := w.month(month).Closing
 		assert.Equal(w, []merchant.Difference{{Kind: merchant.DiffBalance, Here: booked, There: booked + left}}, check())
 
-		require.NoError(w, w.m.Adjust(w.Context(), "", "B1", left, "Rui", "sold by the old shop"))
+		require.NoError(w, w.m.Adjust(w.Context(), merchant.AdjustParams{ID: "k1", Order: "B1", Amount: left, By: "Rui", Why: "sold by the old shop"}))
 		again()
 		assert.Empty(w, check())
 	})

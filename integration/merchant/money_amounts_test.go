@@ -51,50 +51,6 @@ func TestAFullRefundWithoutAPaidAmountRefundsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// dollars describes a charge in US dollars.
-func dollars(order string, amount int64) merchant.ChargeParams {
-	p := card(order, amount)
-	p.Currency = gateway.USD
-	return p
-}
-
-// Fault 8. An order in dollars has a payout in reais. Either it is rejected, or a person is
-// told; the order's sums are in dollars.
-func TestAPayoutInAnotherCurrencyDoesNotMixWithTheOrder(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"before the payment", "after the payment"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			each(t, func(w *world) {
-				w.patient().open().start()
-				order := w.order("U1")
-				c := w.charge(dollars(order, 5000))
-				paid := func() {
-					w.pays(c)
-					w.eventually("it is paid", func() bool { return len(only(w.calls(order), "paid ")) == 1 })
-				}
-				if name == "after the payment" {
-					paid()
-				}
-				_, rejected := w.m.Payout(w.Context(), bill("b", order, 1000))
-				w.handledAll()
-				if name == "before the payment" {
-					paid()
-				}
-				o, err := w.m.Order(w.Context(), order)
-				require.NoError(w, err)
-				assert.Equal(w, []any{gateway.USD, int64(5000)}, []any{o.Currency, o.Paid}, "the buyer's dollars are in the sums")
-				assert.Zero(w, o.PaidOut, "1000 cents of BRL are not 1000 cents of USD")
-				assert.Equal(w, int64(5000), o.Left())
-				if rejected == nil {
-					w.soon("the payout in another currency is a problem", func() bool { return len(w.listed(merchant.ProblemCurrency, "b")) == 1 })
-				}
-				assert.Empty(w, w.listed(merchant.ProblemCurrency, c.ID), "it is not the payment that is in another currency")
-			}, mockserver.WithOpeningBalance(1_000_000))
-		})
-	}
-}
-
 // Fault 9. The buyer pays 1500 for 1000.
 func TestAnOverpaidChargeIsAProblem(t *testing.T) {
 	t.Parallel()

@@ -265,7 +265,7 @@ func TestAnIDThatNoDatabaseCanStore(t *testing.T) {
 					return err
 				}),
 				"CancelSubscriptionTx": in(func(tx *txn) error { _, err := w.m.CancelSubscriptionTx(ctx, tx, id, ""); return err }),
-				"Adjust":               w.m.Adjust(ctx, "shop", id, 100, "Rui", "why"),
+				"Adjust":               w.m.Adjust(ctx, merchant.AdjustParams{ID: "k1", Order: id, Amount: 100, By: "Rui", Why: "why"}),
 				"Refresh":              w.m.Refresh(ctx, id),
 			} {
 				w.noSuch(name, id, err)

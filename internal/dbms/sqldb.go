@@ -37,7 +37,7 @@ func State(err error) string {
 // lock_timeout, or a locked SQLite database. SQLite drivers have only the error
 // text in common.
 func IsConflict(err error) bool {
-	if err == nil {
+	if err == nil || errors.Is(err, ErrUnknownCommit) {
 		return false
 	}
 	switch State(err) {
@@ -52,7 +52,8 @@ func IsConflict(err error) bool {
 	}
 }
 
-// Repeat runs work, and repeats it while it conflicts with other sessions.
+// Repeat runs work, and repeats it while it conflicts with other sessions. It does not repeat
+// work that may be committed, see [ErrUnknownCommit].
 func Repeat(ctx context.Context, work func() error) error {
 	giveUp := time.Now().Add(BusyTimeout)
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {

@@ -53,5 +53,11 @@ func (db *DB) Known(ctx context.Context, s Session, account gateway.Account) (di
 	return digestKey, found && (fingerprint != "" || account.Fingerprint == ""), err
 }
 
+// OfMerchant reports whether package merchant has an account: then what another outbox sends
+// for it is in no books.
+func (db *DB) OfMerchant(ctx context.Context, s Session, account string) (bool, error) {
+	return s.Row(ctx, `SELECT 1 FROM {s}gateway_accounts WHERE name = ? AND prefix IS NOT NULL`, []any{account}, new(int64))
+}
+
 // literal returns a quoted string.
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -92,14 +92,14 @@ func (db *DB) SQL(text string) string {
 func (db *DB) dialect() []string {
 	if db.Dialect() == database.DialectSQLite { // a transaction holds the only write lock
 		return []string{
-			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "",
+			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "", "{keep}", "",
 			"{json}", "?", "{jsonb}", "?", "{int}", "INTEGER",
 		}
 	}
 	return []string{
 		"{now}", dbms.PostgresNow,
 		"{clock}", strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp"),
-		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED",
+		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED", "{keep}", "FOR KEY SHARE",
 		"{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
 	}
 }
@@ -130,7 +130,8 @@ func (db *DB) Churns() bool {
 
 // Transaction runs a transaction, and repeats it if it conflicts with another session. Its
 // statements expect read committed: each sees what was committed before it. run may be
-// repeated.
+// repeated, but not after a commit whose outcome is not known: then the error is
+// [dbms.ErrUnknownCommit].
 func (db *DB) Transaction(ctx context.Context, run func(Tx) error) error {
 	return db.Repeat(ctx, func() error {
 		tx, err := db.begin(ctx, sql.LevelReadCommitted, run)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/dbms"
 )
 
 // Tx is a transaction of any driver: what runs statements in it, and the driver's own, as
@@ -23,6 +24,14 @@ func User[TX any](tx Tx) TX {
 		return same
 	}
 	return tx.user.(TX) //nolint:forcetypeassert // Untyped made it of a Driver[TX]
+}
+
+// IsTx reports whether TX is Tx itself: only package merchant, which is built on it, has an
+// outbox of such transactions.
+func IsTx[TX any]() bool {
+	var tx TX
+	_, is := any(tx).(Tx)
+	return is
 }
 
 // Wrap returns the transaction of a user.
@@ -57,8 +66,14 @@ func (u untyped[TX]) Begin(ctx context.Context, level sql.IsolationLevel) (Tx, e
 	return Tx{u.d.In(tx), tx}, nil
 }
 
+// Commit implements [database.Driver]. An error that does not prove that the transaction was
+// rolled back is a [dbms.ErrUnknownCommit].
 func (u untyped[TX]) Commit(ctx context.Context, tx Tx) error {
-	return u.d.Commit(ctx, User[TX](tx))
+	if err := ctx.Err(); err != nil { // COMMIT is not sent, so this is certain
+		_ = u.Rollback(ctx, tx) // err is more useful
+		return err
+	}
+	return dbms.Committed(u.d.Commit(ctx, User[TX](tx)))
 }
 
 func (u untyped[TX]) Rollback(ctx context.Context, tx Tx) error {

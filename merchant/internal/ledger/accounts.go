@@ -26,15 +26,18 @@ func (l Ledger) Prefixes(ctx context.Context, but string) ([]Prefix, error) {
 // Account is what is stored of an account of package merchant.
 type Account struct{ Prefix, Zone, Book string }
 
-// SetAccount stores an account unless it is stored, and returns what is.
-func (l Ledger) SetAccount(ctx context.Context, name string, a Account) (stored Account, err error) {
-	if _, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET prefix = ?, zone = ?, book = ? WHERE name = ? AND prefix IS NULL`,
-		a.Prefix, a.Zone, a.Book, name); err != nil {
-		return stored, err
+// SetAccount stores an account unless it is stored, and returns what is. first reports whether
+// it was not: then it waits for the transactions of an outbox that inserts operations of the
+// account.
+func (l Ledger) SetAccount(ctx context.Context, name string, a Account) (stored Account, first bool, err error) {
+	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET prefix = ?, zone = ?, book = ? WHERE name = ? AND prefix IS NULL`,
+		a.Prefix, a.Zone, a.Book, name)
+	if err != nil {
+		return stored, false, err
 	}
 	_, err = l.s.Row(ctx, `SELECT COALESCE(prefix, ''), COALESCE(zone, ''), COALESCE(book, '') FROM {s}gateway_accounts WHERE name = ?`,
 		[]any{name}, &stored.Prefix, &stored.Zone, &stored.Book)
-	return stored, err
+	return stored, n > 0, err
 }
 
 // Books returns the books of all accounts, also those that no process has any more.

@@ -99,19 +99,27 @@ type Note struct {
 	By, Why  string
 	Error    string
 	At       time.Time
+	Call     string // unique: by it a repeated call finds its note
 }
 
-// AddNote stores a decision, and returns its number.
+// AddNote stores a decision, and returns its number. The error is [ErrNoted] if there is one
+// with its call.
 func (l Ledger) AddNote(ctx context.Context, n *Note) (id int64, err error) {
-	_, err = l.s.Row(ctx, `INSERT INTO {s}gateway_notes (account, book, subject, record, problem, kind, decision, resource_id, decided_by, why, error, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', {now}) RETURNING id`,
-		[]any{n.Account, n.Subject.Book, n.Subject.ID, n.Record, n.Problem, n.Kind, n.Decision, n.Resource, Clean(n.By), Clean(n.Why)}, &id)
+	added, err := l.s.Row(ctx, `INSERT INTO {s}gateway_notes (account, book, subject, record, problem, kind, decision, resource_id, decided_by, why,
+			call, error, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', {now}) ON CONFLICT (call) DO NOTHING RETURNING id`,
+		[]any{
+			n.Account, n.Subject.Book, n.Subject.ID, n.Record, n.Problem, n.Kind, n.Decision, n.Resource, Clean(n.By), Clean(n.Why), n.Call,
+		}, &id)
+	if err == nil && !added {
+		err = ErrNoted
+	}
 	return id, err
 }
 
 // FailNote stores that a decision could not be carried out.
-func (l Ledger) FailNote(ctx context.Context, id int64, failure string) error {
-	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_notes SET error = ? WHERE id = ?`, Clean(failure), id)
+func (l Ledger) FailNote(ctx context.Context, call, failure string) error {
+	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_notes SET error = ? WHERE call = ?`, Clean(failure), call)
 	return err
 }
 
