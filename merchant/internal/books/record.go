@@ -205,7 +205,6 @@ type Subscription struct {
 	Reason         string
 	PaidUntil      time.Time // never goes back
 	FailedAttempts int       // since the last charge that was paid
-	Access         Access
 	Reported       []string
 	Problems       []Raised
 
