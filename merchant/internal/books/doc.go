@@ -38,6 +38,7 @@
 //	payment_failed/<transaction>          a charge of a subscription was not paid
 //	charged_back/<transaction>            a charge of a subscription was charged back
 //	past_due/<subscription>/<period end>  and ended/<subscription>
+//	access/<subscription>/<n>             what the member may use: the n-th change
 //
 // # Order of readings
 //
@@ -96,6 +97,27 @@
 //   - Money of another charge counts as long as it is there.
 //
 // Facts are delivered late: what counts is Order.Owed then, and what the shop heard last.
+//
+// # Access
+//
+// A subscription that is active has not paid for its current period, if the newest charge is
+// pending or none is listed yet. So what a member may use ([MemberAccess]) follows from the
+// charges: each remembers when the period ends that it has paid (Charge.PeriodEnd), and the
+// latest one of which money is left counts, or the trial.
+//
+// The gateway does not say which period a charge is for. A reading shows the current period
+// and all charges, so it is derived:
+//
+//   - Charges are attempts for one period until one is paid. The next one is for the next
+//     period, since a paid period is not charged again.
+//   - The newest period that was paid is the current one if its first attempt was made after
+//     the middle of the period before, which lets a gateway announce a debit. Without a trial
+//     the first period begins when it is paid.
+//   - A period that was paid earlier ended when the first attempt for the next one was made,
+//     at the latest when the current one began. This matters if such a charge is first seen
+//     together with later ones. Otherwise it was seen in its own period.
+//   - Of the ends that readings show for a charge the latest counts, so the order of readings
+//     does not matter.
 //
 // # Absence
 //

@@ -375,6 +375,10 @@ func TestSubscriptionsOfTheMock(t *testing.T) {
 		}
 		return n
 	}
+	access := func(m *member) books.Access {
+		m.subscription, _ = books.MemberAccess(m.order, m.subscription, m.charges, a.gw.Clock.Now())
+		return m.subscription.Access
+	}
 	plain := func(*gateway.SubscriptionParams) {}
 
 	member := subscribe("pgct_ok_1", plain)
@@ -383,6 +387,7 @@ func TestSubscriptionsOfTheMock(t *testing.T) {
 	a.readAll("renewed")
 	assert.Equal(t, 3, count(member, books.Renewed))
 	assert.Equal(t, ends(member, 0), member.subscription.PaidUntil)
+	assert.Equal(t, books.Access{Until: ends(member, 0), Status: "active"}, access(member))
 	assert.Equal(t, int64(4*(2990-50)), net(a, member.order.ID))
 
 	until := member.subscription.PaidUntil
@@ -392,6 +397,7 @@ func TestSubscriptionsOfTheMock(t *testing.T) {
 	assert.Equal(t, books.State("past_due"), member.subscription.State)
 	assert.Equal(t, 1, member.subscription.FailedAttempts)
 	assert.Equal(t, until, member.subscription.PaidUntil)
+	assert.Equal(t, books.Access{Until: until, Status: "past_due"}, access(member))
 	a.pass(8 * 24 * time.Hour)
 	a.readAll("recovered")
 	assert.Equal(t, books.State("active"), member.subscription.State)
@@ -400,11 +406,21 @@ func TestSubscriptionsOfTheMock(t *testing.T) {
 	assert.Equal(t, 1, count(member, books.PastDue))
 	assert.Equal(t, until.AddDate(0, 1, 0), member.subscription.PaidUntil)
 
+	assert.Equal(t, books.Access{Until: until.AddDate(0, 1, 0), Status: "active"}, access(member))
+	a.step("the newest is refunded", func() error {
+		_, err := a.client.Transactions.Refund(t.Context(), member.charges[len(member.charges)-1].TransactionID, gateway.RefundParams{Full: true})
+		return err
+	})
+	assert.Equal(t, books.Access{Until: until, Status: "active"}, access(member))
+	assert.Equal(t, until.AddDate(0, 1, 0), member.subscription.PaidUntil)
+
 	charge := member.charges[0].TransactionID
 	a.step("chargeback", func() error { return a.gw.Transactions.Chargeback(charge) })
 	assert.Equal(t, 1, count(member, books.ChargedBack))
 	assert.Equal(t, 1, count(member, books.Ended))
 	assert.Equal(t, "chargeback", member.subscription.Reason)
+	assert.Equal(t, books.Access{Until: until, Status: "canceled", Ends: true}, access(member), "the first period was charged back")
+	assert.Equal(t, 5, member.subscription.AccessFacts)
 
 	trial := subscribe("pgct_ok_2", func(p *gateway.SubscriptionParams) { p.TrialEnd = a.gw.Clock.Now().AddDate(0, 0, 14) })
 	assert.Empty(t, trial.log)
@@ -412,20 +428,30 @@ func TestSubscriptionsOfTheMock(t *testing.T) {
 	assert.True(t, trial.charges[0].CardCheck)
 	assert.Zero(t, net(a, trial.order.ID))
 	assert.True(t, trial.subscription.PaidUntil.IsZero())
+	assert.Equal(t, books.Access{Until: a.gw.Clock.Now().AddDate(0, 0, 14), Status: "trialing"}, access(trial))
 	a.pass(15 * 24 * time.Hour)
 	a.readAll("trial over")
 	assert.Equal(t, 1, count(trial, books.Started))
+	assert.Equal(t, books.Access{Until: ends(trial, 0), Status: "active"}, access(trial))
+	a.step("planned", func() error {
+		_, err := a.client.Subscriptions.Cancel(t.Context(), trial.subscription.SubscriptionID, gateway.SubscriptionCancelParams{})
+		return err
+	})
+	assert.Equal(t, books.Access{Until: ends(trial, 0), Status: "cancel_scheduled", Ends: true}, access(trial))
 	assert.Equal(t, int64(2990-50), net(a, trial.order.ID))
 
 	never := subscribe("pgct_refused_3", plain)
 	assert.Equal(t, 1, count(never, books.PaymentFailed))
 	assert.Equal(t, books.State("incomplete"), never.subscription.State)
+	assert.Equal(t, books.Access{Status: "incomplete"}, access(never))
+	assert.Zero(t, never.subscription.AccessFacts)
 	dunned := subscribe("pgct_renewal_fails_4", plain)
 	a.pass(60 * 24 * time.Hour)
 	a.readAll("dunned")
 	assert.Equal(t, books.State("canceled"), dunned.subscription.State)
 	assert.Equal(t, 4, count(dunned, books.PaymentFailed))
 	assert.Equal(t, 4, dunned.subscription.FailedAttempts)
+	assert.Equal(t, books.Access{Until: ends(dunned, -1), Status: "canceled", Ends: true}, access(dunned))
 	assert.Equal(t, 1, count(dunned, books.Ended))
 
 	debit := subscribe("", func(p *gateway.SubscriptionParams) {
@@ -434,6 +460,7 @@ func TestSubscriptionsOfTheMock(t *testing.T) {
 	a.step("authorized", func() error { return a.gw.Subscriptions.Authorize(debit.subscription.SubscriptionID) })
 	assert.Equal(t, 1, count(debit, books.Started))
 	assert.Equal(t, int64(2990-50), net(a, debit.order.ID))
+	assert.Equal(t, books.Access{Until: ends(debit, 0), Status: "active"}, access(debit))
 	for _, line := range a.log {
 		assert.NotContains(t, line, "paid", "the charges of a subscription are not reported as orders")
 	}

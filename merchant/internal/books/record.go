@@ -129,6 +129,7 @@ type Charge struct {
 	Accepted      bool // a person decided that what was paid is enough
 	Late          bool // paid after it was reported as unpaid
 	PaidAt        time.Time
+	PeriodEnd     time.Time // of a charge of a subscription: when the period ends that it has paid
 
 	Attributed int64    // the part of Refunded that was reported
 	ByOthers   int64    // the part of Attributed that no refund of the merchant's explains
@@ -203,7 +204,11 @@ type Subscription struct {
 	State          State
 	Status         gateway.SubscriptionStatus // that of the newest reading, "" before the first
 	Reason         string
-	PaidUntil      time.Time // never goes back
+	PaidUntil      time.Time // the end of the last period that was paid; never goes back
+	TrialEnd       time.Time // of a trial that has begun
+	Ends           bool      // it is not renewed
+	Access         Access    // what the member has; AccessFacts say when it changed
+	AccessFacts    int       // how many access facts there are
 	FailedAttempts int       // since the last charge that was paid
 	Reported       []string
 	Problems       []Raised
@@ -252,6 +257,7 @@ const (
 	OnPayout         Callback = "payout"
 	OnSubscription   Callback = "subscription"
 	OnGoods          Callback = "goods"
+	OnAccess         Callback = "access"
 )
 
 // Kind is the kind of a fact, the first part of its key, except that a period is
@@ -282,6 +288,7 @@ const (
 	PastDue       Kind = "past_due"
 	ChargedBack   Kind = "charged_back"
 	Ended         Kind = "ended"
+	AccessChanged Kind = "access"
 )
 
 // Fact is something that happened once.

@@ -54,15 +54,14 @@ func ApplySubscription(o Order, s Subscription, charges []Charge, r Reading[gate
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
 	})
 	c.charges(sub, items, r.At)
-	if until := paidUntil(sub, items); until.After(c.Subscription.PaidUntil) {
-		c.Subscription.PaidUntil = until
-	}
+	c.periods(sub, items)
 	if follows {
 		c.follow(sub, items)
 		c.overIfLater(IsUnknownState)
 	}
 	switch q := &c.Subscription; {
-	case q.Status != s.Status, q.Reason != s.Reason, q.FailedAttempts != s.FailedAttempts, !q.PaidUntil.Equal(s.PaidUntil), len(c.Charges) != len(charges):
+	case q.Status != s.Status, q.Reason != s.Reason, q.FailedAttempts != s.FailedAttempts, !q.PaidUntil.Equal(s.PaidUntil),
+		!q.TrialEnd.Equal(s.TrialEnd), q.Ends != s.Ends, len(c.Charges) != len(charges):
 		c.Outcome = Changed
 	case known && !follows && sub.Status != s.Status && c.Outcome == Unchanged:
 		c.Outcome = Stale
@@ -126,6 +125,7 @@ func (c *subscribing) follows(sub *gateway.Subscription) bool {
 func (c *subscribing) follow(sub *gateway.Subscription, items []gateway.SubscriptionTransaction) {
 	s := &c.Subscription
 	s.Status, s.State, s.Reason = sub.Status, State(sub.Status), string(sub.CancellationReason)
+	s.Ends = sub.Status.Final() || sub.Status == gateway.SubscriptionCancelScheduled || sub.CancelAtPeriodEnd
 	if !sub.UpdatedAt.IsZero() {
 		s.UpdatedAt = sub.UpdatedAt.Time
 	}
@@ -164,6 +164,23 @@ func (c *subscribing) charges(sub *gateway.Subscription, items []gateway.Subscri
 		case stage == ended && !sub.Status.Final() || item.Status == gateway.TransactionRefused:
 			c.notice(&charge.Reported, PaymentFailed, key(PaymentFailed, charge.TransactionID), charge.ID)
 		}
+	}
+}
+
+// periods notes until when the charges have paid, and until when the trial lasts. An older
+// reading counts too: the latest end that was ever shown is kept, so that the order of the
+// readings does not matter.
+func (c *subscribing) periods(sub *gateway.Subscription, items []gateway.SubscriptionTransaction) {
+	s := &c.Subscription
+	for _, p := range paidPeriods(sub, items) {
+		charge := c.charge(sub, p.charge)
+		charge.PeriodEnd = later(charge.PeriodEnd, p.end)
+		if sub.CancellationReason != gateway.CancellationChargeback {
+			s.PaidUntil = later(s.PaidUntil, p.end)
+		}
+	}
+	if sub.Status.Running() || sub.Status == gateway.SubscriptionPastDue { // else it may never have begun
+		s.TrialEnd = later(s.TrialEnd, sub.TrialEnd.Time)
 	}
 }
 
@@ -206,22 +223,4 @@ func failedAttempts(sub *gateway.Subscription, items []gateway.SubscriptionTrans
 		}
 	}
 	return n
-}
-
-// paidUntil returns until when the reading shows the subscription as paid, or zero if
-// it does not tell. A period begins even if its charge fails, so only an active
-// subscription, or one that ends for another reason than its payments, has paid for the
-// current one.
-func paidUntil(sub *gateway.Subscription, items []gateway.SubscriptionTransaction) time.Time {
-	switch sub.Status {
-	case gateway.SubscriptionActive:
-		return sub.CurrentPeriodEnd.Time
-	case gateway.SubscriptionCancelScheduled, gateway.SubscriptionCanceled:
-		failed := sub.CancellationReason == gateway.CancellationPaymentFailure || sub.CancellationReason == gateway.CancellationChargeback
-		if n := len(items); n > 0 && !failed && isPeriod(sub, &items[n-1]) {
-			return sub.CurrentPeriodEnd.Time
-		}
-	default: // nothing was paid, or not yet
-	}
-	return time.Time{}
 }

@@ -160,7 +160,14 @@ func TestUntilWhenASubscriptionIsPaid(t *testing.T) {
 		sub  *gateway.Subscription
 		paid bool
 	}{
-		"active":                {period("active", 0, 0), true},
+		"active":                {period("active", 0, 0, item("a", "paid", 0)), true},
+		"active, no list":       {period("active", 0, 0), false},
+		"active, not charged":   {period("active", 0, 0, item("a", "paid", -30)), false},
+		"active, pending":       {period("active", 0, 0, item("a", "paid", -30), item("b", "pending", 0)), false},
+		"active, refused":       {period("active", 0, 0, item("a", "paid", -30), item("b", "refused", 0)), false},
+		"the next is pending":   {period("active", 0, 0, item("a", "paid", 0), item("b", "pending", 27)), true},
+		"the next is paid":      {period("active", 0, 0, item("a", "paid", 0), item("b", "paid", 30)), true},
+		"announced":             {period("active", 0, 0, item("a", "paid", -30), item("b", "paid", -3)), true},
 		"ends with its period":  {reason(period("cancel_scheduled", 0, 0, item("a", "paid", 0)), "user_requested"), true},
 		"ended at once":         {reason(period("canceled", 0, 0, item("a", "paid", 0)), "user_requested"), true},
 		"ends with its trial":   {reason(period("cancel_scheduled", 0, 0), "user_requested"), false},
@@ -343,7 +350,9 @@ func TestWhatBecomesOfTheRequestForASubscription(t *testing.T) {
 // Each of these readings shows one thing that is not booked, and nothing to report.
 func TestTheOutcomeOfASubscriptionsReading(t *testing.T) {
 	t.Parallel()
-	refused := item("t1", "refused", 0)
+	refused, paid := item("t1", "refused", 0), item("t1", "paid", 0)
+	longer, ends, trial := period("active", 0, 2, paid), period("active", 0, 2), period("trialing", 0, 2)
+	longer.CurrentPeriodEnd, trial.TrialEnd, ends.CancelAtPeriodEnd = gateway.TimestampOf(day(31)), gateway.TimestampOf(day(14)), true
 	for name, tc := range map[string]struct {
 		first, then *gateway.Subscription
 		at          int
@@ -352,10 +361,12 @@ func TestTheOutcomeOfASubscriptionsReading(t *testing.T) {
 		"the same":                  {period("active", 0, 1), period("active", 0, 1), 2, books.Unchanged},
 		"older, in the same status": {period("active", 0, 3), period("active", 0, 2), 4, books.Unchanged},
 		"older, in another status":  {period("active", 0, 3), period("past_due", 0, 2), 4, books.Stale},
-		"another status":            {period("active", 0, 1), period("cancel_scheduled", 0, 2), 3, books.Changed},
+		"another status":            {period("active", 0, 1), period("incomplete", 0, 2), 3, books.Changed},
 		"another reason":            {period("cancel_scheduled", 0, 1), because(period("cancel_scheduled", 0, 2)), 3, books.Changed},
 		"fewer failed attempts":     {period("incomplete", 0, 1, refused), period("incomplete", 0, 2, item("t1", "pending", 0)), 3, books.Changed},
-		"paid for longer":           {period("active", 0, 1), period("active", 30, 31), 32, books.Changed},
+		"paid for longer":           {period("active", 0, 1, paid), longer, 3, books.Changed},
+		"it ends":                   {period("active", 0, 1), ends, 3, books.Changed},
+		"a trial":                   {period("trialing", 0, 1), trial, 3, books.Changed},
 		"another charge":            {period("active", 0, 1), period("active", 0, 2, item("t1", "pending", 2)), 3, books.Changed},
 	} {
 		m := newMember()
