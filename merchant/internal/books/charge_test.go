@@ -906,3 +906,18 @@ func TestFactsSayWhenTheyHappened(t *testing.T) {
 	_, result = books.ApplyTransaction(books.Books{Charge: chargeOf(tx)}, reading(tx, 20))
 	assert.Equal(t, minute(20), result.Facts[0].At, "without times of the gateway")
 }
+
+// A gateway that does not say when a transaction changed does not date its refunds: the reading does.
+func TestAChangeWithoutATimeIsDatedByItsReading(t *testing.T) {
+	t.Parallel()
+	for name, updated := range map[string]gateway.Timestamp{"the same": gateway.TimestampOf(minute(2)), "none": {}} {
+		s := newShop(t)
+		s.read("c1", seen{status: "paid", paid: 5000, changed: 2})
+		tx := seen{status: "partially_refunded", paid: 5000, refunded: 1000}.transaction("t-c1")
+		tx.UpdatedAt, tx.PaidAt = updated, gateway.Timestamp{}
+		b, r := books.ApplyTransaction(books.Books{Order: s.order, Charge: *s.charge("c1")}, reading(tx, 9))
+		assert.Equal(t, int64(1000), b.Charge.Refunded, name)
+		require.NotEmpty(t, r.Facts, name)
+		assert.Equal(t, minute(9), r.Facts[0].At, name)
+	}
+}
