@@ -62,7 +62,6 @@ func sure(ctx context.Context, work func(ctx context.Context, again bool) error)
 		if err == nil || isVerdict(err) {
 			return err
 		}
-		lost = err
 	}
 }
 

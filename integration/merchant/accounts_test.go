@@ -208,9 +208,11 @@ func TestAProcessWithoutTheAccountLeavesItsRecords(t *testing.T) {
 		cfg.Accounts = w.cfg.Accounts[:1]
 		alone, err := w.openOn(w.connect(), cfg)
 		require.NoError(w, err)
+		again, err := alone.Charge(w.Context(), pix(order, 700))
+		require.NoError(w, err)
+		assert.Equal(w, c.ID, again.ID, "it was paid there")
 		for _, err := range []error{
 			alone.Refresh(w.Context(), c.ID),
-			w.in(w.db, sql.LevelDefault, func(tx *txn) error { _, err := alone.ChargeTx(w.Context(), tx, pix(order, 700)); return err }),
 			w.in(w.db, sql.LevelDefault, func(tx *txn) error {
 				_, err := alone.RefundTx(w.Context(), tx, merchant.RefundParams{ID: "r", Charge: c.ID, Full: true})
 				return err

@@ -308,7 +308,7 @@ func verbs() []verb {
 		name: "Resolve a problem",
 		prepare: func(s *shaky, id string) string {
 			c := s.charge(pix(s.order(id), 900))
-			s.exec(`INSERT INTO gateway_problems (key, account, subject, record, kind, text, since) VALUES (?, 'shop', ?, ?, 'contested', 'text', 1)`,
+			s.exec(`INSERT INTO gateway_problems (key, account, book, subject, record, kind, text, since) VALUES (?, 'shop', 'shop', ?, ?, 'contested', 'text', 1)`,
 				"shop:"+id, "order/"+id, c.ID)
 			return fmt.Sprint("problem/", s.rows(`SELECT id FROM gateway_problems WHERE key = ?`, "shop:"+id))
 		},

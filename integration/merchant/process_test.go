@@ -83,7 +83,7 @@ func runShop(ctx context.Context, spec processSpec) error {
 	s.m, err = merchant.Open(ctx, tap.on(s.kind), merchant.Config{
 		Accounts:    []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: gateway.NewSecret(spec.Secret)}}, Zone: time.UTC}},
 		SendTimeout: time.Second, SettleAfter: 2 * time.Second, PollInterval: 100 * time.Millisecond,
-		CallbackTimeout: 10 * time.Second, Workers: 4, Logger: quiet,
+		CallbackTimeout: 10 * time.Second, Workers: 4, Logger: quiet, SecondPayment: merchant.RefundSecondPayment,
 	}, s.callbacks())
 	if err != nil {
 		return err
@@ -172,6 +172,9 @@ func (s *shop) callbacks() merchant.Callbacks[*txn] {
 		}
 	}
 	return merchant.Callbacks[*txn]{
+		Goods: func(ctx context.Context, tx *txn, g *merchant.Goods) error {
+			return s.called(ctx, tx, "goods", g.Order, string(g.State))
+		},
 		Paid: ofCharge("paid"), Unpaid: ofCharge("unpaid"), Disputed: ofCharge("disputed"),
 		Refunded: ofRefund("refunded"), RefundRejected: ofRefund("refund_rejected"),
 		PaidAgain: func(ctx context.Context, tx *txn, c *merchant.Charge) error {
