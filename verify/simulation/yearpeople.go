@@ -25,6 +25,16 @@ func (s *shop) callbacks() kit.Callbacks[*sql.Tx] {
 		}
 	}
 	return kit.Callbacks[*sql.Tx]{
+		Goods: func(ctx context.Context, tx *sql.Tx, g *kit.Goods) error {
+			subject := "order/" + g.Order
+			if g.Sale != nil {
+				subject = "link/" + g.Sale.ID
+			}
+			return s.told(ctx, tx, "goods", subject, string(g.State))
+		},
+		Access: func(ctx context.Context, tx *sql.Tx, a *kit.Access) error {
+			return s.told(ctx, tx, "access", a.ID, fmt.Sprintf("%d %s %t", a.Until.Unix(), a.State, a.Ends))
+		},
 		Paid: s.paid,
 		PaidAgain: func(ctx context.Context, tx *sql.Tx, c *kit.Charge) error {
 			return s.called(ctx, tx, "paid_again", c.ID)
@@ -64,6 +74,19 @@ func (s *shop) called(ctx context.Context, tx *sql.Tx, name, record string) erro
 	if err := kit.One(tx.ExecContext(ctx, `INSERT INTO called (callback, record) VALUES (?, ?)`, name, record)); err != nil {
 		return err
 	}
+	return s.mayFail()
+}
+
+// told writes in the callback's transaction what the shop was told.
+func (s *shop) told(ctx context.Context, tx *sql.Tx, what, subject, state string) error {
+	if err := kit.One(tx.ExecContext(ctx, `INSERT INTO told (what, subject, state) VALUES (?, ?, ?)`, what, subject, state)); err != nil {
+		return err
+	}
+	return s.mayFail()
+}
+
+// mayFail is a bug in a callback.
+func (s *shop) mayFail() error {
 	switch {
 	case s.y.chance(s.y.crashes, 40):
 		return errCallback
@@ -77,6 +100,7 @@ func (s *shop) called(ctx context.Context, tx *sql.Tx, name, record string) erro
 func (y *Year) tables(ctx context.Context) error {
 	for _, statement := range []string{
 		`CREATE TABLE orders (id text PRIMARY KEY, ships int NOT NULL, closed int NOT NULL)`,
+		`CREATE TABLE told (id INTEGER PRIMARY KEY AUTOINCREMENT, what text NOT NULL, subject text NOT NULL, state text NOT NULL)`,
 		`CREATE TABLE called (id INTEGER PRIMARY KEY AUTOINCREMENT, callback text NOT NULL, record text NOT NULL)`,
 	} {
 		if _, err := y.reader.ExecContext(ctx, statement); err != nil {

@@ -57,7 +57,7 @@ func (y *Year) start(ctx context.Context) error {
 		Accounts: []kit.Account{{
 			Name: "shop", Client: s.client, Keys: []webhook.SigningKey{{Key: y.gw.Secret()}}, Links: true, Zone: zone,
 		}},
-		Workers: 4, PollInterval: 4 * time.Hour, CompareEvery: 5 * day,
+		Workers: 4, SecondPayment: kit.RefundSecondPayment, PollInterval: 4 * time.Hour, CompareEvery: 5 * day,
 		Logger: slog.New(slog.NewTextHandler(yearLog{s}, &slog.HandlerOptions{Level: slog.LevelError})),
 	}
 	running, stop := context.WithCancel(ctx)
