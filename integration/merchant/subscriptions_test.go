@@ -14,7 +14,6 @@ import (
 	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
-	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
@@ -738,11 +737,9 @@ func TestAnAmbiguousSubscriptionWaitsForAPerson(t *testing.T) {
 		list, err := gateway.Collect(w.gw.Client().Subscriptions.All(w.Context(), gateway.SubscriptionListParams{}), 10)
 		require.NoError(w, err)
 		require.Len(w, list, 1)
-		outbox, err := operations.New(w.driver(), operations.Config{Client: w.cfg.Accounts[0].Client, Logger: quiet})
-		require.NoError(w, err)
-		entries, err := outbox.List(w.Context(), operations.Query{Kind: "subscriptions.create"})
-		require.NoError(w, err)
-		require.NoError(w, outbox.Resolve(w.Context(), entries[0].ID, operations.Resolution{Decision: operations.Applied, ResourceID: list[0].ID, By: "Rui: it is the one"}))
+		r := by(merchant.Applied)
+		r.ResourceID = list[0].ID
+		require.NoError(w, w.m.Resolve(w.Context(), w.problem().ID, r))
 		s = w.reads("U1", "it is canceled", func(s *merchant.Subscription) bool { return s.State == "cancel_scheduled" })
 		assert.Equal(w, list[0].ID, s.SubscriptionID)
 		assert.False(w, s.Canceling)
