@@ -25,9 +25,10 @@ type Account struct {
 }
 
 // ErrAccountConflict reports that what is stored of an account was stored with another base
-// URL, such as that of the sandbox. Nothing was changed or sent. The text has the statement
-// that accepts the new address, for an account that has moved.
-var ErrAccountConflict = errors.New("gateway: the name of the account belongs to another base URL")
+// URL, such as that of the sandbox, or that package merchant has the account of an outbox.
+// Nothing was changed or sent. The text says what to do, such as the statement that accepts
+// the new address of an account that has moved.
+var ErrAccountConflict = errors.New("gateway: the name of the account is in use for another one")
 
 // WithAccount names the account that the client's credential belongs to, such as
 // "shop-br". Stores keep what belongs to different accounts apart by this name:

@@ -172,7 +172,7 @@ func (m *core) callProblem(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) err
 		return fmt.Errorf("%w: problem %s", ErrNotFound, key)
 	}
 	p := problemOf(&rows[0])
-	if err := m.reported(ctx, tx, p); err != nil {
+	if err := m.reported(ctx, tx, p, &rows[0]); err != nil {
 		return err
 	}
 	return m.callbacks.Problem(ctx, tx, p)

@@ -101,7 +101,7 @@ func TestEachCommitSaysWhatALostOneDoes(t *testing.T) {
 	}
 }
 
-var statement = regexp.MustCompile(`(?i)^.\s*(INSERT|UPDATE|DELETE) `)
+var statement = regexp.MustCompile(`(?i)^.\s*(insert|update|delete) `)
 
 // eachFunction calls use for each function of a package.
 func eachFunction(t *testing.T, folder string, use func(file string, f *ast.FuncDecl)) {

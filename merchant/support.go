@@ -183,7 +183,7 @@ func problemOf(row *ledger.Problem) *Problem {
 
 // reported makes the problem of an ambiguous request the one that [Merchant.Problems]
 // lists: its truth is in the outbox.
-func (m *core) reported(ctx context.Context, tx sqldb.Tx, p *Problem) error {
+func (m *core) reported(ctx context.Context, tx sqldb.Tx, p *Problem, row *ledger.Problem) error {
 	a := m.accounts[p.Account]
 	if p.Kind != ProblemAmbiguous || a == nil {
 		return nil
@@ -193,6 +193,9 @@ func (m *core) reported(ctx context.Context, tx sqldb.Tx, p *Problem) error {
 		return err
 	}
 	for _, r := range list {
+		if r.Subject != row.Subject || !isAbout(row, r.Kind) { // of another record with the same ID
+			continue
+		}
 		switch e, err := a.outbox.FindTx(ctx, tx, r.Kind, r.Key); {
 		case errors.Is(err, operations.ErrNotFound):
 		case err != nil:
@@ -203,6 +206,19 @@ func (m *core) reported(ctx context.Context, tx sqldb.Tx, p *Problem) error {
 		}
 	}
 	return nil // resolved since
+}
+
+// isAbout reports whether a problem is about a request of a kind, by its key.
+func isAbout(row *ledger.Problem, kind string) bool {
+	key := strings.TrimPrefix(row.Key, row.Account+":")
+	switch {
+	case strings.HasPrefix(key, kindPayout+"/"):
+		return kind == kindPayout
+	case strings.HasPrefix(key, string(books.IsAmbiguous)+"/refund/"+row.Record+"/"):
+		return kind == kindRefund
+	default:
+		return kind != kindPayout && kind != kindRefund
+	}
 }
 
 // callbackProblems returns the problems of callbacks that have failed often.
