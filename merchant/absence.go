@@ -78,10 +78,22 @@ func (b *bench) missing(row *ledger.Row) error {
 		return nil
 	}
 	b.problem(a, &books.Problem{
-		Key: fmt.Sprintf("%s/%s/%s/%d", isMissing, row.Kind, row.ID, w.MissingSince.Unix()), Kind: isMissing, Record: row.ID,
+		Key: fmt.Sprintf("%s/%s/%s/%d", isMissing, row.Kind, row.ID, w.MissingSince.Unix()), Kind: isMissing, Record: row.ID, About: aboutOf(row.Kind),
 		Text: fmt.Sprintf("for %s the gateway has not found %s, the resource of %s %s", missingFor, row.Resource, row.Kind, row.ID),
 	})
 	return nil
+}
+
+// aboutOf says what a problem of a record is about.
+func aboutOf(k ledger.Kind) books.About {
+	switch k {
+	case ledger.Payouts:
+		return books.AboutPayout
+	case ledger.Subscriptions:
+		return books.AboutSubscription
+	default:
+		return books.AboutCharge
+	}
 }
 
 // found notes that the gateway has shown a record's resource.
@@ -89,7 +101,7 @@ func (b *bench) found(r record) {
 	w, a := r.watched()
 	if !w.MissingSince.IsZero() {
 		w.MissingSince = time.Time{}
-		b.over(a, &books.Over{Kind: isMissing, Record: r.stored().ID})
+		b.over(a, &books.Over{Kind: isMissing, Record: r.stored().ID, About: aboutOf(r.stored().Kind)})
 	}
 }
 

@@ -248,7 +248,7 @@ func (b *bench) bookOne(id string, r books.Reading[gateway.Transaction]) error {
 func (b *bench) book(ch *charge, r books.Reading[gateway.Transaction]) {
 	ch.touched = true
 	if ch.Books.TransactionID == "" && r.Source != books.FromResponse && !ch.fits(r.Resource) {
-		b.unmatched(ch.account, ch.Books.ID, "transaction "+r.Resource.ID)
+		b.unmatched(ch.account, books.AboutCharge, ch.Books.ID, "transaction "+r.Resource.ID)
 		return
 	}
 	b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyTransaction(is, r) })

@@ -183,7 +183,7 @@ func (m *core) raise(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
 	p := &books.Problem{Kind: books.IsPaidAgain, Record: f.Record}
 	p.Text = fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.Record)
 	if f.Callback == books.OnRefundRejected {
-		p.Kind = ProblemRefundRejected
+		p.Kind, p.About = ProblemRefundRejected, books.AboutRefund
 		p.Text = fmt.Sprintf("refund %s of charge %s was rejected, and there is no RefundRejected callback: the money is still with you", f.Record, f.Charge)
 	}
 	p.Key = string(p.Kind) + "/" + f.Key

@@ -289,10 +289,11 @@ func (b *bench) problem(a *account, p *books.Problem) {
 }
 
 // unmatched raises a problem about a resource that has a record's reference.
-func (b *bench) unmatched(a *account, record, resource string) {
+func (b *bench) unmatched(a *account, about books.About, record, resource string) {
 	b.problem(a, &books.Problem{
 		Key: fmt.Sprintf("%s/%s/%s", books.IsUnmatched, record, strings.ToLower(resource)), Kind: books.IsUnmatched, Record: record,
-		Text: fmt.Sprintf("%s has the reference of %s, but is not what was asked for: another system made it, and it is not booked", resource, record),
+		About: about,
+		Text:  fmt.Sprintf("%s has the reference of %s, but is not what was asked for: another system made it, and it is not booked", resource, record),
 	})
 }
 
@@ -354,7 +355,7 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 		case r.fact != nil:
 			facts = append(facts, r.account.fact(r.fact))
 		case r.over != nil:
-			closes = append(closes, ledger.CloseProblems(b.order.Subject(), r.over.Record, r.over.Kind))
+			closes = append(closes, ledger.CloseProblems(b.order.Subject(), r.over))
 		default:
 			if err := l.Write(ctx, closes); err != nil { // the same problem may hold again
 				return nil, err
@@ -362,7 +363,8 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 			closes = nil
 			p := r.problem
 			added, err := l.AddProblem(ctx, &ledger.Problem{
-				Key: r.account.key("", p.Key), Account: r.account.Name, Subject: b.order.Subject(), Record: p.Record, Kind: p.Kind, Text: p.Text,
+				Key: r.account.key("", p.Key), Account: r.account.Name, Subject: b.order.Subject(), Record: p.Record, About: p.About,
+				Kind: p.Kind, Text: p.Text,
 			})
 			if err != nil {
 				return nil, err

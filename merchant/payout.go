@@ -258,9 +258,6 @@ func (b *bench) changePayout(apply func(books.Order, books.Payout) (books.Order,
 	var result books.Result
 	b.order.Order, b.payout.Payout, result = apply(b.order.Order, b.payout.Payout)
 	b.payout.touched = true
-	for i := range result.Problems { // a subscription may have the same ID
-		result.Problems[i].Key = kindPayout + "/" + result.Problems[i].Key
-	}
 	b.report(b.payout.account, result)
 }
 
@@ -273,7 +270,7 @@ func (b *bench) bookPayout(r books.Reading[gateway.Transfer]) error {
 	}
 	p.touched = true
 	if p.TransferID == "" && r.Source != books.FromResponse && r.Resource.Amount != p.Requested {
-		b.unmatched(p.account, p.Payout.ID, "transfer "+r.Resource.ID)
+		b.unmatched(p.account, books.AboutPayout, p.Payout.ID, "transfer "+r.Resource.ID)
 		return nil
 	}
 	b.changePayout(func(o books.Order, p books.Payout) (books.Order, books.Payout, books.Result) {

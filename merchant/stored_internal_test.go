@@ -65,6 +65,7 @@ var commits = map[string]string{
 	"receive.go: onTransaction once":            "the event is handled again",
 	"sale.go: sale Transaction":                 "repeated by the event or the sweeper: a sale is found by its transaction",
 	"sale.go: undecidedSale once":               "repeated by the event or the sweeper: a problem is stored once, by its key",
+	"courier.go: skip Transaction":              "a fact that was given up is not given up again",
 	"deliver.go: tryDelivery Commit":            "a fact that was delivered is not taken again",
 	"deliver.go: callbackFailed outside.Failed": "only of a fact that is not delivered",
 }

@@ -168,7 +168,7 @@ func (b *bench) takeOverSubscription(ctx context.Context, ends request) error {
 		return err
 	}
 	b.problem(s.account, &books.Problem{
-		Key: string(books.IsAmbiguous) + "/" + s.cancelKey(), Kind: books.IsAmbiguous, Record: s.ID,
+		Key: string(books.IsAmbiguous) + "/" + s.cancelKey(), Kind: books.IsAmbiguous, Record: s.ID, About: books.AboutSubscription,
 		Text: fmt.Sprintf("it is not known whether subscription %s was canceled", s.ID),
 	})
 	return nil
@@ -309,7 +309,8 @@ func (b *bench) canceled(r *operations.CancelSubscriptionResult) error {
 	}
 	b.problem(s.account, &books.Problem{
 		Key: string(isCancelRejected) + "/" + r.Operation.Key, Kind: isCancelRejected, Record: s.ID,
-		Text: fmt.Sprintf("the gateway rejected the cancellation of subscription %s, which is still charged: %s", s.ID, why),
+		About: books.AboutSubscription,
+		Text:  fmt.Sprintf("the gateway rejected the cancellation of subscription %s, which is still charged: %s", s.ID, why),
 	})
 	return nil
 }
@@ -348,7 +349,8 @@ func (b *bench) without(others []string, r books.Reading[gateway.Subscription]) 
 	for _, id := range others {
 		b.problem(s.account, &books.Problem{
 			Key: string(books.IsUnmatched) + "/" + s.ID + "/" + strings.ToLower(id), Kind: books.IsUnmatched, Record: s.ID,
-			Text: fmt.Sprintf("transaction %s of subscription %s was booked as the charge of another record before: it is not booked again", id, s.ID),
+			About: books.AboutSubscription,
+			Text:  fmt.Sprintf("transaction %s of subscription %s was booked as the charge of another record before: it is not booked again", id, s.ID),
 		})
 	}
 	r.Resource = &reading

@@ -208,16 +208,17 @@ func (m *core) reported(ctx context.Context, tx sqldb.Tx, p *Problem, row *ledge
 	return nil // resolved since
 }
 
-// isAbout reports whether a problem is about a request of a kind, by its key.
-func isAbout(row *ledger.Problem, kind string) bool {
-	key := strings.TrimPrefix(row.Key, row.Account+":")
-	switch {
-	case strings.HasPrefix(key, kindPayout+"/"):
-		return kind == kindPayout
-	case strings.HasPrefix(key, string(books.IsAmbiguous)+"/refund/"+row.Record+"/"):
-		return kind == kindRefund
+// isAbout reports whether a problem is about a request of a kind.
+func isAbout(p *ledger.Problem, kind string) bool {
+	switch kind {
+	case kindCharge:
+		return p.About == books.AboutCharge
+	case kindRefund:
+		return p.About == books.AboutRefund
+	case kindPayout:
+		return p.About == books.AboutPayout
 	default:
-		return kind != kindPayout && kind != kindRefund
+		return p.About == books.AboutSubscription
 	}
 }
 

@@ -176,6 +176,7 @@ CREATE TABLE {s}gateway_problems (
 	book      text NOT NULL,
 	subject   text NOT NULL,
 	record    text NOT NULL,
+	about     text NOT NULL DEFAULT '',
 	kind      text NOT NULL,
 	text      text NOT NULL,
 	since     {int} NOT NULL,

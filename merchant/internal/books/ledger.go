@@ -23,7 +23,7 @@ type Books struct {
 type ledger struct {
 	order    *Order
 	record   string    // the ID of the record that facts and problems are about
-	refund   bool      // record is a refund of the charge
+	about    About     // what the record is
 	raised   *[]Raised // what the record remembers of problems
 	currency gateway.Currency
 	source   Source

@@ -23,7 +23,7 @@ type paying struct {
 func payout(o Order, p Payout, source Source, at time.Time) *paying {
 	c := &paying{Order: o, Payout: p}
 	c.Payout.Problems = slices.Clone(p.Problems)
-	c.ledger = ledger{order: &c.Order, record: p.ID, raised: &c.Payout.Problems, currency: gateway.BRL, source: source, at: at, now: at}
+	c.ledger = ledger{order: &c.Order, record: p.ID, about: AboutPayout, raised: &c.Payout.Problems, currency: gateway.BRL, source: source, at: at, now: at}
 	return c
 }
 

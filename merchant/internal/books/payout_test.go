@@ -147,7 +147,7 @@ func TestWhatBecomesOfTheRequestForAPayout(t *testing.T) {
 		reported []string
 	}{
 		{books.Waiting, books.New, nil},
-		{books.InDoubt, books.Ambiguous, []string{"problem ambiguous/p1/"}},
+		{books.InDoubt, books.Ambiguous, []string{"problem ambiguous/payout/p1/"}},
 		{books.Applied, books.Pending, nil},
 		{books.Refused, books.Rejected, []string{"payout/p1/rejected/0"}},
 		{books.Abandoned, books.Withdrawn, nil},
@@ -183,7 +183,7 @@ func TestAPayoutThatEndsTwiceIsReportedTwice(t *testing.T) {
 	p.read(transfer("paid", 3), 3)
 	assert.Equal(t, int64(2000), p.order.PaidOut)
 	assert.Equal(t, []string{
-		"payout/p1/paid/1", "payout/p1/failed/2", "problem reversed/p1/1", "payout/p1/paid/3", "problem reversed/p1/2",
+		"payout/p1/paid/1", "payout/p1/failed/2", "problem reversed/payout/p1/1", "payout/p1/paid/3", "problem reversed/payout/p1/2",
 	}, p.log)
 }
 
@@ -217,10 +217,10 @@ func TestTransfersThatCannotBeTrueChangeNothing(t *testing.T) {
 		transfer gateway.Transfer
 		problem  string
 	}{
-		{gateway.Transfer{ID: "t1", Status: "brand_new", Amount: 2000}, "unknown_state/p1/brand_new"},
-		{gateway.Transfer{ID: "t1", Status: "paid"}, "contradiction/p1/0 is no amount"},
-		{gateway.Transfer{ID: "t1", Status: "paid", Amount: -5}, "contradiction/p1/-5 is no amount"},
-		{gateway.Transfer{ID: "t1", Status: "paid", Amount: spec.MaxSafeAmount + 1}, "contradiction/p1/9007199254740992 is no amount"},
+		{gateway.Transfer{ID: "t1", Status: "brand_new", Amount: 2000}, "unknown_state/payout/p1/brand_new"},
+		{gateway.Transfer{ID: "t1", Status: "paid"}, "contradiction/payout/p1/0 is no amount"},
+		{gateway.Transfer{ID: "t1", Status: "paid", Amount: -5}, "contradiction/payout/p1/-5 is no amount"},
+		{gateway.Transfer{ID: "t1", Status: "paid", Amount: spec.MaxSafeAmount + 1}, "contradiction/payout/p1/9007199254740992 is no amount"},
 	} {
 		p := newPayout()
 		for range 2 {
@@ -232,18 +232,18 @@ func TestTransfersThatCannotBeTrueChangeNothing(t *testing.T) {
 	}
 	p := newPayout()
 	p.read(&gateway.Transfer{ID: "t1", Status: "pending", Amount: spec.MaxSafeAmount}, 1)
-	assert.Equal(t, []string{"problem contradiction/p1/amount"}, p.log)
+	assert.Equal(t, []string{"problem contradiction/payout/p1/amount"}, p.log)
 	assert.Equal(t, int64(spec.MaxSafeAmount), p.order.PaidOut, "what the gateway takes counts")
 	p.read(&gateway.Transfer{ID: "t1", Status: "paid", Amount: 2001}, 2)
 	p.read(&gateway.Transfer{ID: "t2", Status: "paid", Amount: 2000}, 2)
-	assert.Equal(t, []string{"problem contradiction/p1/its amount is 2001, but was 9007199254740991", "problem unmatched/p1/t2"}, p.log[1:])
+	assert.Equal(t, []string{"problem contradiction/payout/p1/its amount is 2001, but was 9007199254740991", "problem unmatched/payout/p1/t2"}, p.log[1:])
 	assert.Equal(t, books.Pending, p.payout.State)
 
 	p = newPayout()
 	p.payout.Requested = 0 // adopted
 	p.read(transfer("unknown", 1), 1)
 	assert.Equal(t, int64(2000), p.order.PaidOut, "it exists")
-	assert.Equal(t, []string{"problem unknown_state/p1/unknown"}, p.log)
+	assert.Equal(t, []string{"problem unknown_state/payout/p1/unknown"}, p.log)
 }
 
 func TestATransferThatIsNotOverIsPending(t *testing.T) {
@@ -319,7 +319,7 @@ func TestATransferThatStaysBehindForADayIsAProblem(t *testing.T) {
 	p.read(transfer("processing", 1), 24*60)
 	assert.Len(t, p.log, 1)
 	p.read(transfer("processing", 1), 3+24*60)
-	assert.Equal(t, "problem lower/p1/2026-11-02T12:03:00Z", p.log[1])
+	assert.Equal(t, "problem lower/payout/p1/2026-11-02T12:03:00Z", p.log[1])
 	assert.Equal(t, books.Paid, p.payout.State)
 }
 

@@ -12,7 +12,7 @@ import (
 type Raised struct {
 	Kind   ProblemKind
 	Record string // the ID of the record that it is about
-	Refund bool   // it is about a refund, whose ID may be that of the charge
+	About  About
 	Detail string // distinguishes it from others of its kind
 	Times  int    // how often it was raised
 	Over   bool
@@ -23,7 +23,7 @@ type Raised struct {
 func (l *ledger) raisedOf(kind ProblemKind) iter.Seq[*Raised] {
 	return func(yield func(*Raised) bool) {
 		for i := range *l.raised {
-			if r := &(*l.raised)[i]; r.Kind == kind && r.Record == l.record && r.Refund == l.refund && !yield(r) {
+			if r := &(*l.raised)[i]; r.Kind == kind && r.Record == l.record && r.About == l.about && !yield(r) {
 				return
 			}
 		}
@@ -47,7 +47,7 @@ func (l *ledger) problem(kind ProblemKind, detail, format string, args ...any) {
 	r := l.find(kind, detail)
 	switch {
 	case r == nil:
-		*l.raised = append(*l.raised, Raised{Kind: kind, Record: l.record, Refund: l.refund, Detail: detail})
+		*l.raised = append(*l.raised, Raised{Kind: kind, Record: l.record, About: l.about, Detail: detail})
 		r = &(*l.raised)[len(*l.raised)-1]
 	case !r.Over:
 		if l.now.After(r.At) {
@@ -57,8 +57,8 @@ func (l *ledger) problem(kind ProblemKind, detail, format string, args ...any) {
 	}
 	r.Times, r.Over, r.At = r.Times+1, false, l.now
 	key := string(kind) + "/" + l.record + "/" + detail
-	if l.refund {
-		key = string(kind) + "/refund/" + l.record + "/" + detail
+	if l.about != AboutCharge {
+		key = string(kind) + "/" + string(l.about) + "/" + l.record + "/" + detail
 	}
 	if r.Times > 1 {
 		key += "/" + strconv.Itoa(r.Times)
@@ -69,7 +69,7 @@ func (l *ledger) problem(kind ProblemKind, detail, format string, args ...any) {
 // raise raises a problem about the record that holds for good.
 func (l *ledger) raise(key string, kind ProblemKind, format string, args ...any) {
 	l.Outcome = Changed
-	l.Problems = append(l.Problems, Problem{Key: key, Kind: kind, Record: l.record, Text: fmt.Sprintf(format, args...)})
+	l.Problems = append(l.Problems, Problem{Key: key, Kind: kind, Record: l.record, About: l.about, Text: fmt.Sprintf(format, args...)})
 }
 
 // over says that the problems of a kind about the record do not hold any more.
@@ -88,7 +88,7 @@ func (l *ledger) over(kind ProblemKind) {
 // that the caller has raised.
 func (l *ledger) ended(kind ProblemKind) {
 	l.Outcome = Changed
-	l.Over = append(l.Over, Over{Kind: kind, Record: l.record})
+	l.Over = append(l.Over, Over{Kind: kind, Record: l.record, About: l.about})
 }
 
 // overIfLater is over, if this reading is later than all that showed the problems.
@@ -115,9 +115,9 @@ func (l *ledger) hold(holds bool, kind ProblemKind, detail, format string, args 
 // aboutRefund runs do for a refund of the ledger's charge.
 func (l *ledger) aboutRefund(id string, do func()) {
 	own := l.record
-	l.record, l.refund = id, true
+	l.record, l.about = id, AboutRefund
 	do()
-	l.record, l.refund = own, false
+	l.record, l.about = own, AboutCharge
 }
 
 // wasRaised reports whether a problem of a kind about the record was ever raised.

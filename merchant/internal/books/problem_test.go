@@ -207,7 +207,7 @@ func TestWhatAnOrderDoesNotNeed(t *testing.T) {
 			{Key: "paid_again/t-underpaid/2000", Kind: books.PaidAgain, Order: "o", Record: "underpaid", At: minute(7), Source: books.FromOutcome, Callback: books.OnPaidAgain},
 			{Key: "paid_again/t-link/2000", Kind: books.PaidAgain, Order: "o", Record: "link", At: minute(7), Source: books.FromOutcome, Callback: books.OnPaidAgain},
 		},
-		Over: []books.Over{{books.IsUnderpaid, "underpaid"}, {books.IsUnderpaid, "link"}},
+		Over: []books.Over{{Kind: books.IsUnderpaid, Record: "underpaid"}, {Kind: books.IsUnderpaid, Record: "link"}},
 	}, result)
 	for _, i := range []int{0, 3, 4, 5} {
 		assert.Equal(t, given[i], charges[i])
@@ -334,7 +334,7 @@ func TestARefundWithTheIDOfItsCharge(t *testing.T) {
 	}
 	assert.Equal(t, []string{"ambiguous/refund/x/", "over ambiguous/x", "lower/refund/x/"}, said)
 	_, _, r := books.ApplyPayoutOperation(books.Order{}, books.Payout{ID: "x", Operation: books.Sent}, books.InDoubt, "", start)
-	assert.Equal(t, "ambiguous/x/", r.Problems[0].Key)
+	assert.Equal(t, "ambiguous/payout/x/", r.Problems[0].Key)
 }
 
 func TestWhatWasLowerAgreesAgain(t *testing.T) {
@@ -387,7 +387,7 @@ func TestARequestIsInDoubtTwice(t *testing.T) {
 	for _, op := range []books.Operation{books.InDoubt, books.Sent, books.InDoubt} {
 		p.outcome(op)
 	}
-	assert.Equal(t, []string{"problem ambiguous/p1/", "over ambiguous/p1", "problem ambiguous/p1//2"}, p.log)
+	assert.Equal(t, []string{"problem ambiguous/payout/p1/", "over ambiguous/p1", "problem ambiguous/payout/p1//2"}, p.log)
 	p.read(transfer("pending", 1), 1)
 	assert.Equal(t, []string{"over ambiguous/p1"}, p.log[3:])
 
@@ -397,7 +397,7 @@ func TestARequestIsInDoubtTwice(t *testing.T) {
 		m.subscription, r = books.ApplySubscriptionOperation(m.order, m.subscription, op, "", start)
 		m.keep(r)
 	}
-	m.expect(t, "problem ambiguous/m1/", "over ambiguous/m1", "problem ambiguous/m1//2")
+	m.expect(t, "problem ambiguous/subscription/m1/", "over ambiguous/m1", "problem ambiguous/subscription/m1//2")
 	m.apply(period("active", 0, 0), day(0))
 	m.expect(t, "over ambiguous/m1")
 }
@@ -407,20 +407,20 @@ func TestTransfersThatAreUnderstoodAgain(t *testing.T) {
 	p := newPayout()
 	p.read(transfer("unknown", 1), 5)
 	p.read(transfer("brand_new", 2), 7)
-	assert.Equal(t, []string{"problem unknown_state/p1/unknown", "problem unknown_state/p1/brand_new"}, p.log)
+	assert.Equal(t, []string{"problem unknown_state/payout/p1/unknown", "problem unknown_state/payout/p1/brand_new"}, p.log)
 	p.read(transfer("pending", 3), 6) // under way before
 	assert.Len(t, p.log, 2)
 	p.read(transfer("pending", 3), 8)
 	assert.Equal(t, []string{"over unknown_state/p1"}, p.log[2:])
 	p.read(transfer("unknown", 4), 9)
-	assert.Equal(t, []string{"problem unknown_state/p1/unknown/2"}, p.log[3:])
+	assert.Equal(t, []string{"problem unknown_state/payout/p1/unknown/2"}, p.log[3:])
 
 	p = newPayout()
 	odd := transfer("pending", 1)
 	odd.Amount = 0
 	p.read(odd, 1)
 	p.read(transfer("pending", 1), 2)
-	assert.Equal(t, []string{"problem contradiction/p1/0 is no amount", "over contradiction/p1"}, p.log)
+	assert.Equal(t, []string{"problem contradiction/payout/p1/0 is no amount", "over contradiction/p1"}, p.log)
 
 	p = newPayout()
 	p.payout.Requested = 0 // adopted
@@ -432,7 +432,7 @@ func TestTransfersThatAreUnderstoodAgain(t *testing.T) {
 	p.payout.Requested = 3000
 	p.read(transfer("pending", 1), 1)
 	p.read(transfer("paid", 2), 2)
-	assert.Equal(t, []string{"problem contradiction/p1/amount", "payout/p1/paid/1"}, p.log, "it still pays another amount")
+	assert.Equal(t, []string{"problem contradiction/payout/p1/amount", "payout/p1/paid/1"}, p.log, "it still pays another amount")
 
 	p = newPayout()
 	p.read(transfer("paid", 2), 1)
@@ -440,7 +440,7 @@ func TestTransfersThatAreUnderstoodAgain(t *testing.T) {
 	p.read(transfer("brand_new", 3), 3)
 	p.read(transfer("processing", 1), 4) // older than what is booked
 	p.read(transfer("processing", 1), 2+24*60)
-	assert.Equal(t, []string{"payout/p1/paid/1", "problem unknown_state/p1/brand_new", "problem lower/p1/2026-11-02T12:02:00Z"}, p.log)
+	assert.Equal(t, []string{"payout/p1/paid/1", "problem unknown_state/payout/p1/brand_new", "problem lower/payout/p1/2026-11-02T12:02:00Z"}, p.log)
 	p.read(transfer("paid", 2), 3+24*60)
 	assert.Equal(t, []string{"over lower/p1", "over unknown_state/p1"}, p.log[3:])
 }
@@ -450,21 +450,22 @@ func TestASubscriptionThatIsUnderstoodAgain(t *testing.T) {
 	m := newMember()
 	m.apply(period("active", 0, 1), day(1))
 	m.apply(period("paused", 0, 2), day(3))
-	m.expect(t, "problem unknown_state/m1/paused")
+	m.expect(t, "problem unknown_state/subscription/m1/paused")
 	m.apply(period("past_due", 0, 3), day(2)) // under way before
 	m.apply(period("active", 0, 2), day(4))   // older
 	m.expect(t, "past_due ")
 	m.apply(period("active", 0, 4), day(5))
 	m.expect(t, "over unknown_state/m1")
 	m.apply(period("paused", 0, 5), day(6))
-	m.expect(t, "problem unknown_state/m1/paused/2")
+	m.expect(t, "problem unknown_state/subscription/m1/paused/2")
 }
 
 // What was remembered by a record that another process stored is not changed in place.
 func TestTheProblemsOfTheRecordsThatAreGivenDoNotChange(t *testing.T) {
 	t.Parallel()
 	raised := func(kind books.ProblemKind, record string) []books.Raised {
-		return []books.Raised{{Kind: kind, Record: record, Refund: record == "r", Times: 1, At: start}}
+		about := map[string]books.About{"r": books.AboutRefund, "p": books.AboutPayout, "s": books.AboutSubscription}[record]
+		return []books.Raised{{Kind: kind, Record: record, About: about, Times: 1, At: start}}
 	}
 	for _, record := range []string{"c", "r"} {
 		b := books.Books{Charge: books.Charge{ID: "c", Operation: books.InDoubt, Problems: raised(books.IsAmbiguous, record)}, Refunds: []books.Refund{{ID: "r", Operation: books.InDoubt}}}
@@ -481,6 +482,6 @@ func TestTheProblemsOfTheRecordsThatAreGivenDoNotChange(t *testing.T) {
 	next, _ := books.ApplySubscriptionOperation(books.Order{}, s, books.Applied, "", start)
 	assert.True(t, next.Problems[0].Over)
 	assert.Equal(t, raised(books.IsAmbiguous, "s"), s.Problems)
-	assert.Equal(t, []books.Raised{{Kind: books.IsAmbiguous, Record: "s", Times: 1, Over: true, At: start}}, next.Problems)
+	assert.Equal(t, []books.Raised{{Kind: books.IsAmbiguous, Record: "s", About: books.AboutSubscription, Times: 1, Over: true, At: start}}, next.Problems)
 	assert.Equal(t, time.Duration(0), next.Problems[0].At.Sub(start))
 }

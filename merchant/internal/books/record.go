@@ -331,6 +331,7 @@ type Problem struct {
 	Key    string
 	Kind   ProblemKind
 	Record string
+	About  About
 	Text   string // without personal data
 }
 
@@ -339,7 +340,20 @@ type Problem struct {
 type Over struct {
 	Kind   ProblemKind
 	Record string
+	About  About
 }
+
+// About says what the record of a problem is: a refund, a payout and a subscription may have
+// one ID.
+type About string
+
+// What problems are about.
+const (
+	AboutCharge       About = ""
+	AboutRefund       About = "refund"
+	AboutPayout       About = "payout"
+	AboutSubscription About = "subscription"
+)
 
 // Outcome says what a reading did. The records that are returned must be stored
 // whatever the outcome is, since they also remember when they were read.

@@ -28,7 +28,7 @@ type subscribing struct {
 func subscription(o Order, s Subscription, charges []Charge, source Source, at time.Time) *subscribing {
 	c := &subscribing{Order: o, Subscription: s, Charges: slices.Clone(charges)}
 	c.Subscription.Problems = slices.Clone(s.Problems)
-	c.ledger = ledger{order: &c.Order, record: s.ID, raised: &c.Subscription.Problems, source: source, at: at, now: at}
+	c.ledger = ledger{order: &c.Order, record: s.ID, about: AboutSubscription, raised: &c.Subscription.Problems, source: source, at: at, now: at}
 	return c
 }
 

@@ -321,7 +321,7 @@ func TestWhatBecomesOfTheRequestForASubscription(t *testing.T) {
 		reported []string
 	}{
 		{books.Waiting, books.New, nil},
-		{books.InDoubt, books.Ambiguous, []string{"problem ambiguous/m1/"}},
+		{books.InDoubt, books.Ambiguous, []string{"problem ambiguous/subscription/m1/"}},
 		{books.Applied, "incomplete", nil},
 		{books.Refused, books.Rejected, []string{"ended "}},
 		{books.Abandoned, books.Withdrawn, nil},
@@ -415,13 +415,13 @@ func TestSubscriptionsThatAreNotUnderstood(t *testing.T) {
 	t.Parallel()
 	m := newMember()
 	m.apply(period("paused", 0, 0, item("a", "paid", 0)), day(0))
-	m.expect(t, "started a", "problem unknown_state/m1/paused")
+	m.expect(t, "started a", "problem unknown_state/subscription/m1/paused")
 	assert.Equal(t, books.Unknown, m.subscription.State)
 	assert.True(t, m.subscription.PaidUntil.IsZero())
 	other := period("active", 0, 5)
 	other.ID = "s2"
 	m.apply(other, day(1))
-	m.expect(t, "problem unmatched/m1/s2")
+	m.expect(t, "problem unmatched/subscription/m1/s2")
 	assert.Equal(t, "s1", m.subscription.SubscriptionID)
 	assert.Len(t, m.charges, 1, "nothing is lost")
 }

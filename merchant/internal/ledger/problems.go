@@ -15,6 +15,7 @@ type Problem struct {
 	Account string
 	Subject Subject
 	Record  string
+	About   books.About
 	Kind    books.ProblemKind
 	Text    string
 	Since   time.Time
@@ -22,8 +23,8 @@ type Problem struct {
 
 // AddProblem stores a problem. It returns false if one has its key.
 func (l Ledger) AddProblem(ctx context.Context, p *Problem) (added bool, err error) {
-	n, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_problems (key, account, book, subject, record, kind, text, since)
-		VALUES (?, ?, ?, ?, ?, ?, ?, {now}) ON CONFLICT (book, key) DO NOTHING`, p.Key, p.Account, p.Subject.Book, p.Subject.ID, p.Record, string(p.Kind), Clean(p.Text))
+	n, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_problems (key, account, book, subject, record, about, kind, text, since)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}) ON CONFLICT (book, key) DO NOTHING`, p.Key, p.Account, p.Subject.Book, p.Subject.ID, p.Record, string(p.About), string(p.Kind), Clean(p.Text))
 	return n > 0, err
 }
 
@@ -57,10 +58,10 @@ func (l Ledger) Problems(ctx context.Context, w ProblemWhere) ([]Problem, error)
 	if w.Not != "" {
 		c.add(`kind <> ?`, string(w.Not))
 	}
-	return all(ctx, l, `SELECT id, key, account, book, subject, record, kind, text, since FROM {s}gateway_problems`+c.where()+` ORDER BY id`, c.args,
+	return all(ctx, l, `SELECT id, key, account, book, subject, record, about, kind, text, since FROM {s}gateway_problems`+c.where()+` ORDER BY id`, c.args,
 		func(row database.Scanner, p *Problem) error {
 			var since int64
-			err := row.Scan(&p.ID, &p.Key, &p.Account, &p.Subject.Book, &p.Subject.ID, &p.Record, &p.Kind, &p.Text, &since)
+			err := row.Scan(&p.ID, &p.Key, &p.Account, &p.Subject.Book, &p.Subject.ID, &p.Record, &p.About, &p.Kind, &p.Text, &since)
 			p.Since = time.UnixMilli(since)
 			return err
 		})
@@ -80,10 +81,11 @@ func CloseProblem(id int64) Write {
 }
 
 // CloseProblems returns the statement that closes the problems of a kind about a record.
-func CloseProblems(s Subject, record string, kind books.ProblemKind) Write {
+func CloseProblems(s Subject, o *books.Over) Write {
 	return Write{
-		SQL:  `UPDATE {s}gateway_problems SET closed_at = {now} WHERE book = ? AND subject = ? AND record = ? AND kind = ? AND closed_at IS NULL`,
-		Args: []any{s.Book, s.ID, record, string(kind)}, Any: true,
+		SQL: `UPDATE {s}gateway_problems SET closed_at = {now} WHERE book = ? AND subject = ? AND record = ? AND about = ? AND kind = ?
+			AND closed_at IS NULL`,
+		Args: []any{s.Book, s.ID, o.Record, string(o.About), string(o.Kind)}, Any: true,
 	}
 }
 
