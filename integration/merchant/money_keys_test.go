@@ -2,7 +2,6 @@ package merchant_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,16 +62,5 @@ func TestRecordsWithOneIDHaveTheirOwnProblems(t *testing.T) {
 		slices.Sort(listed)
 		assert.Len(w, listed, 4)
 		assert.Equal(w, listed, reported, "each by the ID with which a person resolves it")
-
-		// What becomes of the refund is not what becomes of the payout.
-		for _, p := range w.problems() {
-			if strings.Contains(p.Text, "transactions.refund") {
-				require.NoError(w, w.m.Resolve(w.Context(), p.ID, merchant.Resolution{Decision: merchant.Applied, By: "Rui", Why: "it is there"}))
-			}
-		}
-		w.soon("the refund is decided", func() bool {
-			return w.count(`SELECT COUNT(*) FROM gateway_problems WHERE kind = 'ambiguous' AND about = 'refund' AND closed_at IS NOT NULL`) == 1
-		})
-		assert.Equal(w, 3, w.count(`SELECT COUNT(*) FROM gateway_problems WHERE kind = 'ambiguous' AND closed_at IS NULL`))
 	}, mockserver.WithOpeningBalance(1_000_000))
 }

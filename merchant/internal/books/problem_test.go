@@ -333,8 +333,10 @@ func TestARefundWithTheIDOfItsCharge(t *testing.T) {
 		keep(books.ApplyTransaction(b, reading(paid, 4+24*60+at)))
 	}
 	assert.Equal(t, []string{"ambiguous/refund/x/", "over ambiguous/x", "lower/refund/x/"}, said)
-	_, _, r := books.ApplyPayoutOperation(books.Order{}, books.Payout{ID: "x", Operation: books.Sent}, books.InDoubt, "", start)
+	_, p, r := books.ApplyPayoutOperation(books.Order{}, books.Payout{ID: "x", Operation: books.Sent}, books.InDoubt, "", start)
 	assert.Equal(t, "ambiguous/payout/x/", r.Problems[0].Key)
+	_, _, r = books.ApplyPayoutOperation(books.Order{}, p, books.Applied, "", start)
+	assert.Equal(t, []books.Over{{Kind: books.IsAmbiguous, Record: "x", About: books.AboutPayout}}, r.Over, "not the refund's")
 }
 
 func TestWhatWasLowerAgreesAgain(t *testing.T) {
