@@ -114,15 +114,17 @@ func (c *courier) skip(ctx context.Context) error {
 	if len(c.m.unheard) == 0 || time.Now().Before(c.skipAt) {
 		return nil
 	}
-	var n int
-	err := c.m.db.Transaction(ctx, func(tx sqldb.Tx) (err error) {
-		n, err = c.m.ledger(tx).Skip(ctx, c.m.names(), c.m.unheard, skipAfter, skipAtOnce)
+	late, err := c.m.outside().Late(ctx, c.m.names(), c.m.unheard, skipAfter, skipAtOnce)
+	if err != nil {
 		return err
-	})
-	if err == nil && n < skipAtOnce { // else there may be more
+	}
+	if len(late) < skipAtOnce { // else there may be more
 		c.skipAt = time.Now().Add(skipEvery)
 	}
-	return err
+	if len(late) == 0 {
+		return nil
+	}
+	return c.m.db.Transaction(ctx, func(tx sqldb.Tx) error { return c.m.ledger(tx).Skip(ctx, late) })
 }
 
 // begin starts as many deliveries as there are free workers.

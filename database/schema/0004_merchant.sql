@@ -3,8 +3,9 @@
 -- facts with an amount. Facts are never changed, apart from their delivery, or deleted.
 --
 -- Each account belongs to a book, that of one company. The IDs of orders, refunds, payouts,
--- subscriptions and links are unique in a book, so every key with one begins with the book. The
--- IDs of charges, of which the gateway's account has one sequence, are unique in all.
+-- subscriptions and links are unique in a book, so every key with one has the book. It comes
+-- second: of an index that begins with the book the planner, whose statistics may be old, might
+-- read all that a company has. The IDs of charges are unique in all books.
 --
 -- A refund belongs to the account of its charge, so no refund can belong to another one. The
 -- index gateway_charges_open allows one charge of an order whose outcome is not known. The
@@ -45,7 +46,7 @@ CREATE TABLE {s}gateway_orders (
 	owed_facts {int} NOT NULL DEFAULT 0,
 	told       {int} NOT NULL DEFAULT 0,
 	closed_at  {int},
-	PRIMARY KEY (book, subject)
+	PRIMARY KEY (subject, book)
 );
 CREATE TABLE {s}gateway_charges (
 	id             text PRIMARY KEY,
@@ -62,9 +63,9 @@ CREATE TABLE {s}gateway_charges (
 	UNIQUE (account, ref),
 	UNIQUE (transaction_id, account)
 );
-CREATE UNIQUE INDEX gateway_charges_open ON {s}gateway_charges (book, subject)
+CREATE UNIQUE INDEX gateway_charges_open ON {s}gateway_charges (subject, book)
 	WHERE state IN ('new', 'unknown', 'ambiguous') AND ref IS NOT NULL;
-CREATE INDEX gateway_charges_subject ON {s}gateway_charges (book, subject, attempt);
+CREATE INDEX gateway_charges_subject ON {s}gateway_charges (subject, book, attempt);
 CREATE INDEX gateway_charges_end_to_end ON {s}gateway_charges (end_to_end_id) WHERE end_to_end_id IS NOT NULL;
 CREATE TABLE {s}gateway_refunds (
 	book       text NOT NULL,
@@ -73,7 +74,7 @@ CREATE TABLE {s}gateway_refunds (
 	state      text NOT NULL,
 	created_at {int} NOT NULL,
 	record     text NOT NULL,
-	PRIMARY KEY (book, id)
+	PRIMARY KEY (id, book)
 );
 CREATE INDEX gateway_refunds_charge ON {s}gateway_refunds (charge, created_at);
 CREATE TABLE {s}gateway_payouts (
@@ -86,11 +87,11 @@ CREATE TABLE {s}gateway_payouts (
 	state       text NOT NULL,
 	created_at  {int} NOT NULL,
 	record      text NOT NULL,
-	PRIMARY KEY (book, id),
+	PRIMARY KEY (id, book),
 	UNIQUE (account, ref),
 	UNIQUE (account, transfer_id)
 );
-CREATE INDEX gateway_payouts_subject ON {s}gateway_payouts (book, subject, created_at);
+CREATE INDEX gateway_payouts_subject ON {s}gateway_payouts (subject, book, created_at);
 CREATE TABLE {s}gateway_links (
 	book       text NOT NULL,
 	id         text NOT NULL,
@@ -98,7 +99,7 @@ CREATE TABLE {s}gateway_links (
 	url        text NOT NULL,
 	created_at {int} NOT NULL,
 	record     text NOT NULL,
-	PRIMARY KEY (book, id)
+	PRIMARY KEY (id, book)
 );
 CREATE INDEX gateway_links_account ON {s}gateway_links (account, created_at);
 CREATE TABLE {s}gateway_link_sales (
@@ -118,7 +119,7 @@ CREATE TABLE {s}gateway_subscriptions (
 	params          text NOT NULL,
 	record          text NOT NULL,
 	told            text NOT NULL DEFAULT '',
-	PRIMARY KEY (book, id),
+	PRIMARY KEY (id, book),
 	UNIQUE (account, ref),
 	UNIQUE (account, subscription_id)
 );
@@ -156,11 +157,11 @@ CREATE TABLE {s}gateway_facts (
 	due_at       {int} NOT NULL,
 	attempts     {int} NOT NULL,
 	error        text NOT NULL,
-	UNIQUE (book, key)
+	UNIQUE (key, book)
 );
 CREATE INDEX gateway_facts_due ON {s}gateway_facts (due_at, seq) WHERE delivered_at IS NULL;
-CREATE INDEX gateway_facts_open ON {s}gateway_facts (book, subject, stream, seq) WHERE (delivered_at + 0) IS NULL;
-CREATE INDEX gateway_facts_subject ON {s}gateway_facts (book, subject, seq);
+CREATE INDEX gateway_facts_open ON {s}gateway_facts (subject, book, stream, seq) WHERE (delivered_at + 0) IS NULL;
+CREATE INDEX gateway_facts_subject ON {s}gateway_facts (subject, book, seq);
 CREATE INDEX gateway_facts_month ON {s}gateway_facts (account, month) WHERE amount IS NOT NULL;
 CREATE TABLE {s}gateway_skipped (
 	account  text NOT NULL,
@@ -181,10 +182,10 @@ CREATE TABLE {s}gateway_problems (
 	text      text NOT NULL,
 	since     {int} NOT NULL,
 	closed_at {int},
-	UNIQUE (book, key)
+	UNIQUE (key, book)
 );
 CREATE INDEX gateway_problems_open ON {s}gateway_problems (id) WHERE closed_at IS NULL;
-CREATE INDEX gateway_problems_subject ON {s}gateway_problems (book, subject);
+CREATE INDEX gateway_problems_subject ON {s}gateway_problems (subject, book);
 CREATE TABLE {s}gateway_notes (
 	id          {id},
 	account     text NOT NULL,
@@ -201,6 +202,6 @@ CREATE TABLE {s}gateway_notes (
 	error       text NOT NULL,
 	created_at  {int} NOT NULL
 );
-CREATE INDEX gateway_notes_subject ON {s}gateway_notes (book, subject);
+CREATE INDEX gateway_notes_subject ON {s}gateway_notes (subject, book);
 INSERT INTO {s}gateway_schema (part, version, oldest, applied_at)
 	VALUES ('merchant', 4, 4, {now});

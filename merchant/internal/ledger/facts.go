@@ -88,7 +88,7 @@ func StreamOf(c books.Callback) Stream {
 func firstOfOrder(callbacks []books.Callback) (condition string, args []any) {
 	in, args := list(callbacks)
 	return `(SELECT e.seq FROM {s}gateway_facts AS e WHERE e.book = f.book AND e.subject = f.subject AND e.stream = f.stream AND e.seq < f.seq
-		AND (e.delivered_at + 0) IS NULL AND e.callback IN ` + in + ` ORDER BY e.book, e.subject, e.stream, e.seq LIMIT 1) IS NULL`, args
+		AND (e.delivered_at + 0) IS NULL AND e.callback IN ` + in + ` ORDER BY e.subject, e.book, e.stream, e.seq LIMIT 1) IS NULL`, args
 }
 
 // longestPause is how long a fact waits at most after a failure.
@@ -238,19 +238,28 @@ func (l Ledger) Waiting(ctx context.Context, accounts []string, callbacks []book
 	return w, err
 }
 
-// Skip marks facts as delivered that have waited for a time, because no process that is asked
-// has their callbacks, and counts them. It returns how many there were, at most limit.
-func (l Ledger) Skip(ctx context.Context, accounts []string, callbacks []books.Callback, after time.Duration, limit int) (n int, err error) {
+// Late returns the facts of accounts with one of these callbacks that have waited for a time,
+// at most limit.
+func (l Ledger) Late(ctx context.Context, accounts []string, callbacks []books.Callback, after time.Duration, limit int) ([]int64, error) {
 	inAccounts, args := list(accounts)
 	inCallbacks, named := list(callbacks)
+	return all(ctx, l, `SELECT seq FROM {s}gateway_facts WHERE delivered_at IS NULL AND account IN `+inAccounts+` AND callback IN `+inCallbacks+`
+		AND created_at <= {now} - ? ORDER BY due_at, seq LIMIT ?`, append(append(args, named...), after.Milliseconds(), limit),
+		func(row database.Scanner, seq *int64) error { return row.Scan(seq) })
+}
+
+// Skip marks facts as delivered to nobody, and counts them.
+func (l Ledger) Skip(ctx context.Context, facts []int64) error {
+	args := make([]any, len(facts))
+	for i, seq := range facts {
+		args[i] = seq
+	}
 	type of struct{ account, callback string }
-	skipped, err := all(ctx, l, `UPDATE {s}gateway_facts SET delivered_at = {now}, skipped = 1 WHERE seq IN (
-			SELECT f.seq FROM {s}gateway_facts AS f WHERE f.delivered_at IS NULL AND f.account IN `+inAccounts+` AND f.callback IN `+inCallbacks+`
-				AND f.created_at <= {now} - ? ORDER BY f.due_at, f.seq LIMIT ? {skip})
-		RETURNING account, callback`, append(append(args, named...), after.Milliseconds(), limit),
+	skipped, err := all(ctx, l, `UPDATE {s}gateway_facts SET delivered_at = {now}, skipped = 1
+		WHERE seq IN (?`+strings.Repeat(`, ?`, len(facts)-1)+`) AND delivered_at IS NULL RETURNING account, callback`, args,
 		func(row database.Scanner, o *of) error { return row.Scan(&o.account, &o.callback) })
 	if err != nil {
-		return 0, err
+		return err
 	}
 	counts := make(map[of]int)
 	for _, o := range skipped {
@@ -259,10 +268,10 @@ func (l Ledger) Skip(ctx context.Context, accounts []string, callbacks []books.C
 	for o, n := range counts {
 		if err := l.s.Must(ctx, `INSERT INTO {s}gateway_skipped (account, callback, day, n) VALUES (?, ?, {now} / 86400000, ?)
 			ON CONFLICT (account, callback, day) DO UPDATE SET n = gateway_skipped.n + excluded.n`, o.account, o.callback, n); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return len(skipped), nil
+	return nil
 }
 
 // Skipped counts the facts of accounts that were skipped in the last days, by their callbacks: nil

@@ -93,7 +93,7 @@ func (w *Where) condition(k Kind) (c condition) {
 // byAge orders the rows of a subject, the oldest first.
 func byAge(k Kind) string {
 	if k == Charges {
-		return ` ORDER BY book, subject, attempt`
+		return ` ORDER BY subject, book, attempt`
 	}
 	return ` ORDER BY created_at, book, id`
 }
