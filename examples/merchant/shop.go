@@ -101,15 +101,15 @@ func (s *Shop) send(ctx context.Context, id string) error {
 // the gateway's response was lost, that is a state of the charge, and no error.
 func (s *Shop) pay(ctx context.Context, order string, card gateway.CardToken) (*merchant.Charge, error) {
 	var product gateway.Product
-	var buyer gateway.BuyerParams
+	var name, email string
 	cpf := gateway.Document{Type: gateway.CPF}
 	if err := s.db.QueryRowContext(ctx, `SELECT product, price, name, email, cpf FROM orders WHERE id = ?`, order).
-		Scan(&product.Name, &product.Price, &buyer.Name, &buyer.Email, &cpf.Number); err != nil {
+		Scan(&product.Name, &product.Price, &name, &email, &cpf.Number); err != nil {
 		return nil, err
 	}
-	buyer.Document = &cpf
 	p := merchant.ChargeParams{Order: order, TransactionParams: gateway.TransactionParams{
-		Method: gateway.Pix, Amount: product.Price, Products: []gateway.Product{product}, Buyer: buyer,
+		Method: gateway.Pix, Amount: product.Price, Products: []gateway.Product{product},
+		Buyer: gateway.BuyerParams{Name: name, Email: email, Document: &cpf},
 	}}
 	if card != "" {
 		p.Method, p.Token = gateway.CreditCard, card // a 3-D Secure challenge appears on the page
