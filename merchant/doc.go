@@ -5,8 +5,9 @@
 // showed, and one callback for each business fact commits exactly once.
 //
 //	m, err := merchant.Open(ctx, database.Postgres(db), merchant.Config{
-//		Accounts: []merchant.Account{{Name: "shop", Client: client, Keys: keys}},
-//	}, merchant.Callbacks[*sql.Tx]{Paid: paid, PaidAgain: merchant.RefundAgain[*sql.Tx], Refunded: refunded})
+//		Accounts:      []merchant.Account{{Name: "shop", Client: client, Keys: keys}},
+//		SecondPayment: merchant.RefundSecondPayment,
+//	}, merchant.Callbacks[*sql.Tx]{Goods: goods, Access: access})
 //	if err != nil {
 //		return err
 //	}
@@ -28,12 +29,13 @@
 // and a comparison each cause a reading of the resource, and one function books the
 // difference from what is booked. Late, repeated and reordered webhooks are harmless.
 //
-// A fact, such as "the order is paid", is a row that is stored once. A second transaction
+// A fact, such as "the goods are owed", is a row that is stored once. A second transaction
 // calls your callback and marks the fact as delivered. An error in your callback delays
-// the callback, not the books.
+// the callback, not the books. Ship by [Goods] and let members in by [Access] alone: the other
+// callbacks are for mails and accounts.
 //
 // Not to know an outcome is a state, [Unknown], and not an error: an error means that
-// nothing was stored.
+// nothing was stored, unless it is [ErrMaybeStored].
 //
 // # Support and books
 //

@@ -47,9 +47,11 @@ func TestTheGuideShowsTheTimings(t *testing.T) {
 		"A sale by link":                                 {defaults.lag()},
 		"… while the list of subscriptions is forbidden": {days(forbiddenFor)},
 		"Search for sales that no webhook reported":      {sweepEvery, days(recentSweep), days(deepSweepEvery), days(deepSweep)},
-		"Balance":    {balanceEvery, balanceAgain},
-		"A callback": {defaults.CallbackTimeout, ledger.Pause(0), ledger.Pause(100), failedOften},
-		"`Open`":     {recognizing},
+		"Balance":                       {balanceEvery, balanceAgain},
+		"A callback":                    {defaults.CallbackTimeout, ledger.Pause(0), ledger.Pause(100), failedOften},
+		"`Open`":                        {recognizing},
+		"A fact whose callback is nil":  {skipAfter, days(skippedDays * day)},
+		"A `COMMIT` without a response": {patience},
 	} {
 		row, ok := rows[name]
 		require.True(t, ok, "the table lacks %q", name)
@@ -114,7 +116,7 @@ func TestTheGuideListsTheProblems(t *testing.T) {
 	for _, kind := range []ProblemKind{
 		ProblemAmbiguous, ProblemOutcome, ProblemCallback, ProblemEvent, ProblemUnderpaid, ProblemOverpaid, ProblemPaidAgain, ProblemUnknownState,
 		ProblemUnmatched, ProblemContested, ProblemContradiction, ProblemLower, ProblemCurrency, ProblemReversed, ProblemCancelRejected,
-		ProblemRefundRejected, ProblemMissing,
+		ProblemRefundRejected, ProblemMissing, ProblemClosed,
 	} {
 		row, ok := offered[string(kind)]
 		assert.True(t, ok, "the table lacks %s", kind)

@@ -10,7 +10,10 @@ import (
 	"github.com/gateway-go/gateway/merchant"
 )
 
-const callbackStateKey = attribute.Key("gateway.merchant.callback.state") // "waiting" or "failing"
+const (
+	callbackStateKey = attribute.Key("gateway.merchant.callback.state") // "waiting" or "failing"
+	callbackNameKey  = attribute.Key("gateway.merchant.callback.name")  // such as "refunded"
+)
 
 // Merchant is implemented by [merchant.Merchant].
 type Merchant interface {
@@ -33,19 +36,19 @@ func (t *Telemetry) WatchMerchant(m Merchant) (metric.Registration, error) {
 			is.observe(o, &h)
 		}
 		return err
-	}, is.problems, is.callbacks, is.callbackAge, is.comparisons, is.comparisonAge, is.unfinished, is.inbox.events, is.inbox.oldest)
+	}, is.problems, is.callbacks, is.callbackAge, is.skipped, is.comparisons, is.comparisonAge, is.unfinished, is.inbox.events, is.inbox.oldest)
 }
 
 type merchantGauges struct {
-	problems, callbacks, comparisons metric.Int64ObservableGauge
-	callbackAge, comparisonAge       metric.Float64ObservableGauge
+	problems, callbacks, skipped, comparisons metric.Int64ObservableGauge
+	callbackAge, comparisonAge                metric.Float64ObservableGauge
 
 	unfinished metric.Int64ObservableGauge
 	inbox      inboxGauges
 }
 
 func (t *Telemetry) newMerchantGauges() (g merchantGauges, err error) {
-	var failed [7]error
+	var failed [8]error
 	g.problems, failed[0] = t.meter.Int64ObservableGauge("gateway.merchant.problems", metric.WithUnit("{problem}"),
 		metric.WithDescription("What needs a person."))
 	g.callbacks, failed[1] = t.meter.Int64ObservableGauge("gateway.merchant.callbacks", metric.WithUnit("{callback}"),
@@ -58,6 +61,8 @@ func (t *Telemetry) newMerchantGauges() (g merchantGauges, err error) {
 		metric.WithDescription("How long the oldest comparison has been due."))
 	g.unfinished, failed[5] = t.newOutboxGauge()
 	g.inbox, failed[6] = t.newInboxGauges()
+	g.skipped, failed[7] = t.meter.Int64ObservableGauge("gateway.merchant.callbacks.skipped", metric.WithUnit("{callback}"),
+		metric.WithDescription("Facts of the last seven days that were given up because no process had a callback for them."))
 	return g, errors.Join(failed[:]...)
 }
 
@@ -67,6 +72,9 @@ func (g *merchantGauges) observe(o metric.Observer, h *merchant.Health) {
 		o.ObserveInt64(g.callbacks, int64(n), metric.WithAttributes(callbackStateKey.String(state)))
 	}
 	o.ObserveFloat64(g.callbackAge, h.Callbacks.Oldest.Seconds())
+	for name, n := range h.Skipped {
+		o.ObserveInt64(g.skipped, int64(n), metric.WithAttributes(callbackNameKey.String(name)))
+	}
 	o.ObserveInt64(g.comparisons, int64(h.Comparisons.Due))
 	o.ObserveFloat64(g.comparisonAge, h.Comparisons.Oldest.Seconds())
 	for _, a := range h.Accounts {

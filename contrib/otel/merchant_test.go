@@ -34,6 +34,7 @@ func TestWatchMerchantReportsItsHealth(t *testing.T) {
 		Problems:    3,
 		Callbacks:   merchant.CallbackHealth{Waiting: 5, Failing: 2, Oldest: 90 * time.Second},
 		Comparisons: merchant.ComparisonHealth{Due: 7, Oldest: 4 * time.Second},
+		Skipped:     map[string]int{"refunded": 4},
 		Accounts: []merchant.AccountHealth{{
 			Name: "shop", Operations: map[operations.State]int64{operations.Ambiguous: 1}, Events: webhook.Counts{Dead: 2, Oldest: 3 * time.Second},
 		}},
@@ -42,6 +43,7 @@ func TestWatchMerchantReportsItsHealth(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{
 		"gateway.merchant.callbacks.oldest{} 90",
+		"gateway.merchant.callbacks.skipped{gateway.merchant.callback.name=refunded} 4",
 		"gateway.merchant.callbacks{gateway.merchant.callback.state=failing} 2",
 		"gateway.merchant.callbacks{gateway.merchant.callback.state=waiting} 3",
 		"gateway.merchant.comparisons.oldest{} 4",

@@ -24,8 +24,8 @@ func (s *Shop) exam(next http.Handler) http.Handler {
 		if in.Buyer.Document != nil {
 			document = in.Buyer.Document.Number
 		}
-		if _, err := s.db.ExecContext(ctx, `INSERT INTO orders VALUES (?, 'Book', ?, ?, ?, ?, 'new', 0) ON CONFLICT DO NOTHING`,
-			in.ID, in.Amount, in.Buyer.Name, in.Buyer.Email, document); err != nil {
+		if _, err := s.db.ExecContext(ctx, `INSERT INTO orders (id, product, price, name, email, cpf) VALUES (?, 'Book', ?, ?, ?, ?)
+			ON CONFLICT DO NOTHING`, in.ID, in.Amount, in.Buyer.Name, in.Buyer.Email, document); err != nil {
 			return 0, nil, err
 		}
 		c, err := s.pay(ctx, in.ID, in.Token)
@@ -40,7 +40,10 @@ func (s *Shop) exam(next http.Handler) http.Handler {
 			return http.StatusNotFound, nil, err
 		}
 		report := examReport{ID: id, Status: status(o), Paid: o.Paid, Refunded: o.Refunded, ChargedBack: o.Disputed}
-		err = s.db.QueryRowContext(ctx, `SELECT ships FROM orders WHERE id = ?`, id).Scan(&report.Shipped)
+		if err := s.pack(ctx); err != nil {
+			return 0, nil, err
+		}
+		err = s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM exam_parcels WHERE id = ?`, id).Scan(&report.Shipped)
 		return http.StatusOK, report, err
 	}))
 	mux.HandleFunc("POST /exam/orders/{id}/refunds", hook(func(ctx context.Context, id string, in examRefund) (int, any, error) {
@@ -71,12 +74,17 @@ func (s *Shop) exam(next http.Handler) http.Handler {
 		if err != nil {
 			return 0, nil, err
 		}
-		periods := int64(0)
-		err = s.db.QueryRowContext(ctx, `SELECT periods FROM members WHERE id = ?`, id).Scan(&periods)
+		state, periods := "unknown", 0 // until the callback access was called
+		err = s.db.QueryRowContext(ctx, `SELECT state FROM members WHERE id = ?`, id).Scan(&state)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return 0, nil, err
 		}
-		return http.StatusOK, map[string]any{"id": id, "status": string(m.State), "paid": m.Order.Paid, "periods": periods}, nil
+		for _, c := range m.Charges {
+			if c.Paid > 0 {
+				periods++
+			}
+		}
+		return http.StatusOK, map[string]any{"id": id, "status": state, "paid": m.Order.Paid, "periods": periods}, nil
 	}))
 	mux.HandleFunc("POST /exam/payouts", hook(func(ctx context.Context, _ string, in examPayout) (int, any, error) {
 		p, err := s.payBill(ctx, in.ID, in.Key, in.Amount)
@@ -98,6 +106,29 @@ func (s *Shop) exam(next http.Handler) http.Handler {
 		return http.StatusOK, nil, s.Idle(ctx)
 	}))
 	return mux
+}
+
+// pack is the warehouse: it sends what is to be packed. The database counts the parcels of each
+// order, so that a second one would be seen.
+func (s *Shop) pack(ctx context.Context) error {
+	if _, err := s.db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS exam_parcels (id TEXT);
+		CREATE TRIGGER IF NOT EXISTS exam_parcel AFTER UPDATE OF sent_at ON orders
+		BEGIN INSERT INTO exam_parcels VALUES (new.id); END`); err != nil {
+		return err
+	}
+	for {
+		var id string
+		err := s.db.QueryRowContext(ctx, `SELECT id FROM to_pack LIMIT 1`).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.send(ctx, id); err != nil && !errors.Is(err, sql.ErrNoRows) { // not to be sent any more
+			return err
+		}
+	}
 }
 
 type examOrder struct {

@@ -22,14 +22,18 @@ func (s *shop) handler() http.Handler {
 	mux.HandleFunc("PUT /orders/{id}", endpoint(s, s.putOrder))
 	mux.HandleFunc("GET /orders/{id}", endpoint(s, s.getOrder))
 	mux.HandleFunc("PUT /refunds/{id}", s.operator(endpoint(s, s.putRefund)))
+	mux.HandleFunc("GET /shipments", s.operator(endpoint(s, s.getShipments)))
+	mux.HandleFunc("PUT /shipments/{id}/sent", s.operator(endpoint(s, s.putSent)))
 	mux.HandleFunc("PUT /members/{id}", endpoint(s, s.putMember))
-	mux.HandleFunc("GET /members/{id}", endpoint(s, func(ctx context.Context, id string, _ none) (any, error) { return shown(s.Subscription(ctx, id)) }))
+	mux.HandleFunc("GET /members/{id}", endpoint(s, s.getMember))
 	mux.HandleFunc("DELETE /members/{id}", s.operator(endpoint(s, s.leave)))
 	mux.HandleFunc("PUT /payouts/{id}", s.operator(endpoint(s, s.putPayout)))
 	mux.HandleFunc("GET /payouts/{id}", s.operator(endpoint(s, s.getPayout)))
 	mux.HandleFunc("POST /links/{id}", s.operator(endpoint(s, s.postLink)))
 	mux.HandleFunc("GET /problems", s.operator(endpoint(s, s.getProblems)))
-	mux.HandleFunc("GET /healthz", endpoint(s, func(ctx context.Context, _ string, _ none) (any, error) { return none{}, s.db.PingContext(ctx) }))
+	mux.HandleFunc("GET /healthz", endpoint(s, func(ctx context.Context, _ string, _ none) (any, error) {
+		return none{}, s.db.PingContext(ctx)
+	}))
 	return mux
 }
 
@@ -114,8 +118,45 @@ func (s *shop) putRefund(ctx context.Context, id string, in refundRequest) (any,
 	return record{ID: f.ID, Amount: f.Amount, State: f.State, Reason: f.Reason}, nil
 }
 
+// shipment is a task of the warehouse: send, or ask_back if it was sent and is not owed any more.
+type shipment struct {
+	ID       string `json:"id"`
+	Task     string `json:"task"`
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity"`
+	Name     string `json:"name"`
+	Email    string `json:"email"`
+}
+
+func (s *shop) getShipments(ctx context.Context, _ string, _ none) (any, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, task, sku, quantity, name, email FROM shipments
+		WHERE task <> 'none' ORDER BY created_at, id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err has the errors that matter
+	list := []shipment{}
+	for rows.Next() {
+		var is shipment
+		if err := rows.Scan(&is.ID, &is.Task, &is.SKU, &is.Quantity, &is.Name, &is.Email); err != nil {
+			return nil, err
+		}
+		list = append(list, is)
+	}
+	return list, rows.Err()
+}
+
+func (s *shop) putSent(ctx context.Context, id string, _ none) (any, error) {
+	return none{}, s.send(ctx, id)
+}
+
 func (s *shop) putMember(ctx context.Context, id string, in buyer) (any, error) {
-	return shown(s.join(ctx, id, gateway.CustomerParams{Name: in.Name, Email: in.Email, Document: in.Document}, membershipPrice, in.Token))
+	who := gateway.CustomerParams{Name: in.Name, Email: in.Email, Document: in.Document}
+	return shown(s.join(ctx, id, who, membershipPrice, in.Token))
+}
+
+func (s *shop) getMember(ctx context.Context, id string, _ none) (any, error) {
+	return shown(s.Subscription(ctx, id))
 }
 
 func (s *shop) leave(ctx context.Context, id string, _ none) (any, error) {
@@ -126,7 +167,9 @@ func shown(m *merchant.Subscription, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return record{ID: m.ID, Amount: m.Amount, State: m.State, Reason: m.Reason, PaidUntil: m.PaidUntil, Challenge: m.Challenge}, nil
+	return record{
+		ID: m.ID, Amount: m.Amount, State: m.State, Reason: m.Reason, PaidUntil: m.PaidUntil, Challenge: m.Challenge,
+	}, nil
 }
 
 type payoutRequest struct {
@@ -136,7 +179,9 @@ type payoutRequest struct {
 }
 
 func (s *shop) putPayout(ctx context.Context, id string, in payoutRequest) (any, error) {
-	p, err := s.payBill(ctx, id, gateway.TransferParams{PixKeyType: in.KeyType, PixKeyValue: in.KeyValue, Amount: in.Amount})
+	p, err := s.payBill(ctx, id, gateway.TransferParams{
+		PixKeyType: in.KeyType, PixKeyValue: in.KeyValue, Amount: in.Amount,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +190,8 @@ func (s *shop) putPayout(ctx context.Context, id string, in payoutRequest) (any,
 
 func (s *shop) getPayout(ctx context.Context, id string, _ none) (any, error) {
 	var v record
-	err := s.db.QueryRowContext(ctx, `SELECT id, amount, state, reason FROM payouts WHERE id = $1`, id).Scan(&v.ID, &v.Amount, &v.State, &v.Reason)
+	err := s.db.QueryRowContext(ctx, `SELECT id, amount, state, reason FROM payouts WHERE id = $1`, id).
+		Scan(&v.ID, &v.Amount, &v.State, &v.Reason)
 	return v, err
 }
 
@@ -154,7 +200,9 @@ func (s *shop) postLink(ctx context.Context, id string, _ none) (any, error) {
 	if !ok {
 		return nil, sql.ErrNoRows
 	}
-	l, err := s.Link(ctx, merchant.LinkParams{ID: id, CheckoutLinkParams: gateway.CheckoutLinkParams{Products: []gateway.CheckoutProduct{item}}})
+	l, err := s.Link(ctx, merchant.LinkParams{ID: id, CheckoutLinkParams: gateway.CheckoutLinkParams{
+		Products: []gateway.CheckoutProduct{item},
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +213,9 @@ func (s *shop) getProblems(ctx context.Context, _ string, _ none) (any, error) {
 	problems, err := s.Problems(ctx)
 	list := make([]map[string]any, len(problems))
 	for i, p := range problems {
-		list[i] = map[string]any{"id": p.ID, "kind": p.Kind, "order": p.Order, "record": p.Record, "text": p.Text, "since": p.Since}
+		list[i] = map[string]any{
+			"id": p.ID, "kind": p.Kind, "order": p.Order, "record": p.Record, "text": p.Text, "since": p.Since,
+		}
 	}
 	return list, err
 }
@@ -233,7 +283,10 @@ func invalid(text string) error { return &httpError{http.StatusUnprocessableEnti
 func (s *shop) respond(w http.ResponseWriter, r *http.Request, value any, err error) {
 	status := http.StatusOK
 	if err != nil {
-		if status = statusOf(err); status == http.StatusInternalServerError {
+		switch status = statusOf(err); status {
+		case http.StatusServiceUnavailable:
+			err = errors.New("this may have been stored: repeat the request with the same id, nothing happens twice")
+		case http.StatusInternalServerError:
 			s.log.ErrorContext(r.Context(), "request failed", slog.String("route", r.Pattern), slog.Any("error", err))
 			err = errors.New("internal error")
 		}
@@ -249,11 +302,14 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &known):
 		return known.status
+	case errors.Is(err, merchant.ErrMaybeStored): // before the errors that it may wrap
+		return http.StatusServiceUnavailable
 	case errors.Is(err, gateway.ErrValidation):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, merchant.ErrNotFound), errors.Is(err, sql.ErrNoRows):
 		return http.StatusNotFound
-	case errors.Is(err, merchant.ErrReused), errors.Is(err, merchant.ErrLeft), errors.Is(err, merchant.ErrState), errors.Is(err, merchant.ErrUnknown):
+	case errors.Is(err, merchant.ErrReused), errors.Is(err, merchant.ErrCurrency), errors.Is(err, merchant.ErrLeft),
+		errors.Is(err, merchant.ErrState), errors.Is(err, merchant.ErrUnknown):
 		return http.StatusConflict
 	}
 	return http.StatusInternalServerError

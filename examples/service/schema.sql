@@ -13,25 +13,31 @@ CREATE TABLE IF NOT EXISTS orders (
 	created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What the warehouse works from. It sends nothing that is stopped.
+-- What the warehouse works from. The state is what the callback goods was told last: paid if the
+-- buyer is owed the goods, else refunded or disputed. A dispute that is won makes it paid again.
 CREATE TABLE IF NOT EXISTS shipments (
 	id         text PRIMARY KEY, -- of the order, or of the charge of a sale by link
+	state      text NOT NULL,
+	sent_at    timestamptz,
 	sku        text NOT NULL,
 	quantity   bigint NOT NULL,
 	name       text NOT NULL,
 	email      text NOT NULL,
-	stopped    boolean NOT NULL DEFAULT false,
-	created_at timestamptz NOT NULL DEFAULT now()
+	created_at timestamptz NOT NULL DEFAULT now(),
+	task       text NOT NULL GENERATED ALWAYS AS (CASE
+		WHEN state = 'paid' AND sent_at IS NULL THEN 'send'
+		WHEN state <> 'paid' AND sent_at IS NOT NULL THEN 'ask_back' -- it was sent before
+		ELSE 'none' END) STORED
 );
 
--- A member has access until paid_until.
+-- A member has access until access_until.
 CREATE TABLE IF NOT EXISTS members (
-	id              text PRIMARY KEY,
-	name            text NOT NULL,
-	email           text NOT NULL,
-	state           text NOT NULL DEFAULT 'new',
-	failed_attempts bigint NOT NULL DEFAULT 0, -- since the last payment
-	paid_until      timestamptz
+	id           text PRIMARY KEY,
+	name         text NOT NULL,
+	email        text NOT NULL,
+	state        text NOT NULL DEFAULT 'new',
+	ends         boolean NOT NULL DEFAULT false, -- it is not renewed
+	access_until timestamptz
 );
 
 CREATE TABLE IF NOT EXISTS invoices (

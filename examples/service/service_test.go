@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -159,19 +160,16 @@ func (w *world) made() int {
 	return page.Total
 }
 
-// warehouse returns the shipments, such as "order001 2 mug ana@example.com".
+// warehouse returns the tasks of the warehouse, such as "send order001 2 mug ana@example.com".
 func (w *world) warehouse() (list []string) {
 	w.Helper()
-	rows, err := w.db.QueryContext(w.Context(), `SELECT id || ' ' || quantity || ' ' || sku || ' ' || email || CASE WHEN stopped THEN ' stopped' ELSE '' END
-		FROM shipments ORDER BY created_at`)
-	require.NoError(w, err)
-	defer rows.Close() //nolint:errcheck // Err has the errors that matter
-	for rows.Next() {
-		var line string
-		require.NoError(w, rows.Scan(&line))
-		list = append(list, line)
+	status, response := w.ask(adminToken, "GET", "/shipments", nil)
+	require.Equal(w, 200, status, response)
+	var tasks []shipment
+	require.NoError(w, json.Unmarshal([]byte(response), &tasks))
+	for _, is := range tasks {
+		list = append(list, fmt.Sprintf("%s %s %d %s %s", is.Task, is.ID, is.Quantity, is.SKU, is.Email))
 	}
-	require.NoError(w, rows.Err())
 	return list
 }
 
@@ -214,17 +212,17 @@ func TestAPixOrderIsPaidShippedAndRefunded(t *testing.T) {
 			require.NoError(t, w.gw.Transactions.Pay(w.transaction("order001")))
 			w.settled()
 			assert.Equal(t, record{ID: "order001", Amount: 7980, State: merchant.Paid}, w.get("/orders/order001"))
-			assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+			assert.Equal(t, []string{"send order001 2 mug ana@example.com"}, w.warehouse())
 			assert.Equal(t, 1, w.made())
 
 			assert.Equal(t, record{ID: "return01", Amount: 3990, State: merchant.Done}, w.call("PUT", "/refunds/return01", object{"order": "order001", "up_to": 3990}))
 			w.settled()
 			assert.Equal(t, record{ID: "order001", Amount: 7980, State: merchant.Paid, Refunded: 3990}, w.get("/orders/order001"))
-			assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse(), "one of the two was returned")
+			assert.Equal(t, []string{"send order001 2 mug ana@example.com"}, w.warehouse(), "one of the two was returned")
 			w.call("PUT", "/refunds/return02", object{"order": "order001"})
 			w.settled()
 			assert.Equal(t, record{ID: "order001", Amount: 7980, State: merchant.Refunded, Refunded: 7980}, w.get("/orders/order001"))
-			assert.Equal(t, []string{"order001 2 mug ana@example.com stopped"}, w.warehouse())
+			assert.Empty(t, w.warehouse())
 			w.fails(409, "PUT", "/refunds/return03", object{"order": "order001"})
 		})
 	}
@@ -250,7 +248,7 @@ func TestAnOrderIsPaidWithAnotherCard(t *testing.T) {
 	assert.Equal(t, merchant.Paid, o.State)
 	assert.Equal(t, o, w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_captured_2")))
 	w.settled()
-	assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+	assert.Equal(t, []string{"send order001 2 mug ana@example.com"}, w.warehouse())
 	assert.Equal(t, 2, w.made())
 }
 
@@ -262,7 +260,7 @@ func TestAnOrderThatIsPaidTwiceShipsOnce(t *testing.T) {
 	w.call("PUT", "/orders/order001", mugs(gateway.CreditCard, "pgct_captured_1"))
 	require.NoError(t, w.gw.Transactions.Pay(first))
 	w.settled()
-	assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+	assert.Equal(t, []string{"send order001 2 mug ana@example.com"}, w.warehouse())
 	assert.EqualValues(t, 7980, w.get("/orders/order001").Refunded)
 }
 
@@ -277,13 +275,35 @@ func TestADisputeHoldsTheShipment(t *testing.T) {
 	require.NoError(t, w.shop.Reconcile(t.Context())) // it has no webhook
 	w.settled()
 	assert.Equal(t, merchant.Disputed, w.get("/orders/order001").State)
-	assert.Equal(t, []string{"order001 2 mug ana@example.com stopped"}, w.warehouse())
+	assert.Empty(t, w.warehouse())
+	w.fails(409, "PUT", "/shipments/order001/sent", nil) // its label was printed before
 	require.NoError(t, w.gw.Clock.Advance(time.Hour))
 	require.NoError(t, w.gw.Transactions.WinDispute(id))
 	require.NoError(t, w.shop.Reconcile(t.Context()))
 	w.settled()
 	assert.Equal(t, merchant.Paid, w.get("/orders/order001").State)
-	assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+	assert.Equal(t, []string{"send order001 2 mug ana@example.com"}, w.warehouse())
+}
+
+// What was sent before the dispute is asked for, until it is won.
+func TestADisputeOfWhatWasSent(t *testing.T) {
+	t.Parallel()
+	w := start(t, mockserver.WithDialect(mockserver.Live))
+	w.call("PUT", "/orders/order001", mugs(gateway.Pix, ""))
+	id := w.transaction("order001")
+	require.NoError(t, w.gw.Transactions.Pay(id))
+	w.settled()
+	w.call("PUT", "/shipments/order001/sent", nil)
+	assert.Empty(t, w.warehouse())
+	require.NoError(t, w.gw.Transactions.OpenDispute(id))
+	require.NoError(t, w.shop.Reconcile(t.Context()))
+	w.settled()
+	assert.Equal(t, []string{"ask_back order001 2 mug ana@example.com"}, w.warehouse())
+	require.NoError(t, w.gw.Clock.Advance(time.Hour))
+	require.NoError(t, w.gw.Transactions.WinDispute(id))
+	require.NoError(t, w.shop.Reconcile(t.Context()))
+	w.settled()
+	assert.Empty(t, w.warehouse(), "it is not sent twice")
 }
 
 // The callback of the payment runs only after the dispute was opened.
@@ -303,7 +323,7 @@ func TestAPaymentThatIsDisputedAtOnceShipsWhenItIsWon(t *testing.T) {
 	require.NoError(t, w.gw.Transactions.WinDispute(id))
 	require.NoError(t, w.shop.Reconcile(t.Context()))
 	w.settled()
-	assert.Equal(t, []string{"order001 2 mug ana@example.com"}, w.warehouse())
+	assert.Equal(t, []string{"send order001 2 mug ana@example.com"}, w.warehouse())
 }
 
 func TestBadRequestsStoreNothing(t *testing.T) {
@@ -356,6 +376,7 @@ func TestOnlyTheOperatorMovesMoneyOut(t *testing.T) {
 	w := opened(t)
 	for _, route := range []string{
 		"PUT /refunds/return01", "DELETE /members/member01", "PUT /payouts/payout01", "GET /payouts/payout01", "POST /links/mug", "GET /problems",
+		"GET /shipments", "PUT /shipments/order001/sent",
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		for _, token := range []string{"", "operator-of-this-tesT", adminToken + "x"} {
@@ -387,11 +408,11 @@ func TestAMemberPaysEveryMonth(t *testing.T) {
 	m := w.call("PUT", "/members/member01", object{"name": "Ana Souza", "email": "ana@example.com", "token": "pgct_ok_ana"})
 	assert.EqualValues(t, 4990, m.Amount)
 	w.settled()
-	assert.Equal(t, "active 0 1 4990", w.member("member01"))
+	assert.Equal(t, "active 1 4990", w.member("member01"))
 	paid := w.get("/members/member01").PaidUntil
 	require.NoError(t, w.gw.Clock.AdvanceTo(paid.Add(time.Hour)))
 	w.settled()
-	assert.Equal(t, "active 0 2 9980", w.member("member01"))
+	assert.Equal(t, "active 2 9980", w.member("member01"))
 	next := w.get("/members/member01").PaidUntil
 	assert.True(t, next.After(paid))
 
@@ -401,22 +422,22 @@ func TestAMemberPaysEveryMonth(t *testing.T) {
 	require.NoError(t, w.gw.Subscriptions.FailNextCharges(s.SubscriptionID, 1))
 	require.NoError(t, w.gw.Clock.AdvanceTo(next.Add(time.Hour)))
 	w.settled()
-	assert.Equal(t, "past_due 1 2 9980", w.member("member01"))
+	assert.Equal(t, "past_due 2 9980", w.member("member01"))
 	assert.Equal(t, next, w.get("/members/member01").PaidUntil)
 	require.NoError(t, w.gw.Clock.Advance(8*24*time.Hour))
 	w.settled()
-	assert.Equal(t, "active 0 3 14970", w.member("member01"))
+	assert.Equal(t, "active 3 14970", w.member("member01"))
 
 	assert.Equal(t, merchant.State(gateway.SubscriptionCancelScheduled), w.call("DELETE", "/members/member01", nil).State)
 	require.NoError(t, w.gw.Clock.Advance(40*24*time.Hour))
 	w.settled()
-	assert.Equal(t, "canceled 0 3 14970", w.member("member01"))
+	assert.Equal(t, "canceled 3 14970", w.member("member01"))
 }
 
 // member returns the shop's row of a member, with the number and the sum of the invoices.
 func (w *world) member(id string) (line string) {
 	w.Helper()
-	require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT concat_ws(' ', state, failed_attempts, count(charge), COALESCE(SUM(amount), 0))
+	require.NoError(w, w.db.QueryRowContext(w.Context(), `SELECT concat_ws(' ', state, count(charge), COALESCE(SUM(amount), 0))
 		FROM members LEFT JOIN invoices ON member_id = id WHERE id = $1 GROUP BY id`, id).Scan(&line))
 	return line
 }
@@ -434,7 +455,7 @@ func TestAMembershipThatNeedsAChallenge(t *testing.T) {
 	m = w.get("/members/member01")
 	assert.Equal(t, merchant.State(gateway.SubscriptionActive), m.State)
 	assert.Nil(t, m.Challenge)
-	assert.Equal(t, "active 0 1 4990", w.member("member01"))
+	assert.Equal(t, "active 1 4990", w.member("member01"))
 }
 
 func TestPayoutsArePaidOrFail(t *testing.T) {
@@ -487,11 +508,14 @@ func TestASaleByLinkShips(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1)
 	id := page.Items[0].ID
-	assert.Equal(t, []string{id + " 1 coffee bia@example.com"}, w.warehouse())
+	assert.Equal(t, []string{"send " + id + " 1 coffee bia@example.com"}, w.warehouse())
+	w.call("PUT", "/shipments/"+id+"/sent", nil)
+	assert.Empty(t, w.warehouse())
+	w.fails(409, "PUT", "/shipments/"+id+"/sent", nil)                                     // once
 	_, err = client.Transactions.Refund(t.Context(), id, gateway.RefundParams{Full: true}) // in the gateway's console
 	require.NoError(t, err)
 	w.settled()
-	assert.Equal(t, []string{id + " 1 coffee bia@example.com stopped"}, w.warehouse())
+	assert.Equal(t, []string{"ask_back " + id + " 1 coffee bia@example.com"}, w.warehouse())
 }
 
 func TestProblemsAreListed(t *testing.T) {
@@ -562,6 +586,22 @@ func TestServeFinishesTheRequestInProgress(t *testing.T) {
 	assert.Equal(t, merchant.Pending, o.State)
 	assert.NotEmpty(t, o.PixCode)
 	require.NoError(t, <-ended)
+}
+
+// A caller is not told that nothing happened if it may have, nor what the database said.
+func TestWhatMayHaveBeenStored(t *testing.T) {
+	t.Parallel()
+	s := &shop{log: slog.New(slog.DiscardHandler)}
+	for err, want := range map[error]int{
+		fmt.Errorf("%w: %w: the connection to 10.0.0.1 was lost", merchant.ErrMaybeStored, merchant.ErrState): 503,
+		merchant.ErrCurrency: 409, merchant.ErrState: 409, errors.New("the disk of 10.0.0.1 is full"): 500,
+	} {
+		rec := httptest.NewRecorder()
+		s.respond(rec, httptest.NewRequestWithContext(t.Context(), "PUT", "/orders/order001", nil), nil, err)
+		assert.Equal(t, want, rec.Code)
+		assert.Equal(t, want == 503, strings.Contains(rec.Body.String(), "may have been stored"))
+		assert.NotContains(t, rec.Body.String(), "10.0.0.1")
+	}
 }
 
 func TestConfigNamesWhatIsMissing(t *testing.T) {

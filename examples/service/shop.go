@@ -1,10 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
+	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -26,74 +26,75 @@ type shop struct {
 	log        *slog.Logger
 }
 
-func open(ctx context.Context, db *sql.DB, client *gateway.Client, cfg config, c merchant.Config, log *slog.Logger) (*shop, error) {
+func open(
+	ctx context.Context, db *sql.DB, client *gateway.Client, cfg config, c merchant.Config, log *slog.Logger,
+) (*shop, error) {
 	if _, err := db.ExecContext(ctx, schema); err != nil { // in one transaction
 		return nil, err
 	}
-	c.Logger, c.SecondPayment = log, merchant.RefundSecondPayment
-	c.Accounts = []merchant.Account{{Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: cfg.webhookSecret}}, Links: true}}
+	c.Logger = log
+	c.Accounts = []merchant.Account{{
+		Name: "shop", Client: client, Keys: []webhook.SigningKey{{Key: cfg.webhookSecret}}, Links: true,
+	}}
+	c.SecondPayment = merchant.RefundSecondPayment
 	m, err := merchant.Open(ctx, database.Postgres(db), c, merchant.Callbacks[*sql.Tx]{
-		Paid: paid, Refunded: refunded, Disputed: disputed, Subscription: renewed, Payout: paidOut,
+		Goods: goods, Access: access, Subscription: invoice, Payout: paidOut,
 	})
 	return &shop{Merchant: m, db: db, adminToken: cfg.adminToken, log: log}, err
 }
 
-// paid and the next four are called once for each fact, and commit together with it.
-func paid(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
-	switch {
-	case c.Left() < min(c.Requested, c.Paid): // a person may have accepted less
-		return nil // refunded or disputed since
-	case c.Origin == merchant.FromLink:
-		return merchant.One(tx.ExecContext(ctx, `INSERT INTO shipments (id, sku, quantity, name, email) VALUES ($1, $2, 1, $3, $4)`,
-			c.ID, c.Link, c.Buyer.Name, c.Buyer.Email))
+// goods decides what the warehouse may send: it has the state of the shipment, see schema.sql.
+func goods(ctx context.Context, tx *sql.Tx, g *merchant.Goods) error {
+	if sale := g.Sale; sale != nil {
+		return merchant.One(tx.ExecContext(ctx, `INSERT INTO shipments (id, state, sku, quantity, name, email)
+			VALUES ($1, $2, $3, 1, $4, $5) ON CONFLICT (id) DO UPDATE SET state = excluded.state`,
+			sale.ID, g.State, sale.Link, sale.Buyer.Name, sale.Buyer.Email))
 	}
-	return merchant.One(tx.ExecContext(ctx, `INSERT INTO shipments (id, sku, quantity, name, email)
-		SELECT id, sku, quantity, name, email FROM orders WHERE id = $1`, c.Order))
+	return merchant.One(tx.ExecContext(ctx, `INSERT INTO shipments (id, state, sku, quantity, name, email)
+		SELECT id, $2, sku, quantity, name, email FROM orders WHERE id = $1
+		ON CONFLICT (id) DO UPDATE SET state = excluded.state`, g.Order, g.State))
 }
 
-func refunded(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
-	if r.Order.Left() > 0 {
-		return nil // a part, or one of two payments
-	}
-	_, err := tx.ExecContext(ctx, `UPDATE shipments SET stopped = true WHERE id = $1`, cmp.Or(r.Order.ID, r.Charge))
-	return err // a period of a membership has no shipment
+// access lets a member in until the end of the last month whose payment the shop has.
+func access(ctx context.Context, tx *sql.Tx, a *merchant.Access) error {
+	return merchant.One(tx.ExecContext(ctx, `UPDATE members SET state = $2, ends = $3, access_until = $4 WHERE id = $1`,
+		a.ID, a.State, a.Ends, sql.NullTime{Time: a.Until, Valid: !a.Until.IsZero()}))
 }
 
-func disputed(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
-	if c.Origin == merchant.FromSubscription {
-		return nil // see renewed
+// invoice makes an invoice of each month that was paid.
+func invoice(ctx context.Context, tx *sql.Tx, m *merchant.Subscription) error {
+	if m.Event != merchant.Started && m.Event != merchant.Renewed {
+		return nil // a mail about a card that was refused would go here
 	}
-	res, err := tx.ExecContext(ctx, `UPDATE shipments SET stopped = $2 WHERE id = $1`, cmp.Or(c.Order, c.ID), c.OrderLeft == 0)
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n > 0 || c.State != merchant.Paid {
-		return err
-	}
-	return paid(ctx, tx, c) // it was won, and nothing was shipped while it was open
-}
-
-// renewed gets everything that happens to a membership: see merchant.SubscriptionEvent.
-func renewed(ctx context.Context, tx *sql.Tx, s *merchant.Subscription) error {
-	if s.Event == merchant.Started || s.Event == merchant.Renewed {
-		if err := merchant.One(tx.ExecContext(ctx, `INSERT INTO invoices (charge, member_id, amount) VALUES ($1, $2, $3)`,
-			s.Charge.ID, s.ID, s.Charge.Paid)); err != nil {
-			return err
-		}
-	}
-	return merchant.One(tx.ExecContext(ctx, `UPDATE members SET state = $2, failed_attempts = $3, paid_until = $4 WHERE id = $1`,
-		s.ID, string(s.State), s.FailedAttempts, s.PaidUntil))
+	return merchant.One(tx.ExecContext(ctx, `INSERT INTO invoices (charge, member_id, amount) VALUES ($1, $2, $3)`,
+		m.Charge.ID, m.ID, m.Charge.Paid))
 }
 
 func paidOut(ctx context.Context, tx *sql.Tx, p *merchant.Payout) error {
-	return merchant.One(tx.ExecContext(ctx, `UPDATE payouts SET state = $2, reason = $3 WHERE id = $1`, p.ID, string(p.State), p.Reason))
+	return merchant.One(tx.ExecContext(ctx, `UPDATE payouts SET state = $2, reason = $3 WHERE id = $1`,
+		p.ID, p.State, p.Reason))
+}
+
+// send marks a shipment as sent, just before it leaves.
+func (s *shop) send(ctx context.Context, id string) error {
+	result, err := s.db.ExecContext(ctx, `UPDATE shipments SET sent_at = now()
+		WHERE id = $1 AND state = 'paid' AND sent_at IS NULL`, id)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 { // its label was printed before the payment was refunded or disputed, or twice
+		err = &httpError{http.StatusConflict, "this shipment must not be sent, or was sent already"}
+	}
+	return err
 }
 
 // catalog has what the shop sells. The shop sets the prices, in cents: a browser sends
 // what to buy, never the amount.
 func catalog() map[string]gateway.CheckoutProduct {
 	return map[string]gateway.CheckoutProduct{
-		"mug": {ExternalID: "mug", Name: "Mug", Price: 3990}, "coffee": {ExternalID: "coffee", Name: "Café em grãos, 500 g", Price: 4290},
+		"mug":    {ExternalID: "mug", Name: "Mug", Price: 3990},
+		"coffee": {ExternalID: "coffee", Name: "Café em grãos, 500 g", Price: 4290},
 	}
 }
 
@@ -108,7 +109,8 @@ func (s *shop) place(ctx context.Context, id, sku string, quantity int64, p gate
 		if c, err = s.ChargeTx(ctx, tx, merchant.ChargeParams{Order: id, TransactionParams: p}); err != nil {
 			return err
 		}
-		return same(tx.QueryRowContext(ctx, `INSERT INTO orders (id, sku, quantity, amount, name, email) VALUES ($1, $2, $3, $4, $5, $6)
+		return same(tx.QueryRowContext(ctx, `INSERT INTO orders (id, sku, quantity, amount, name, email)
+			VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING sku = $2 AND quantity = $3 AND amount = $4`,
 			id, sku, quantity, p.Amount, p.Buyer.Name, p.Buyer.Email))
 	})
@@ -119,10 +121,12 @@ func (s *shop) place(ctx context.Context, id, sku string, quantity int64, p gate
 }
 
 // join creates a member who pays every month by card. It may be called again.
-func (s *shop) join(ctx context.Context, id string, who gateway.CustomerParams, price int64, token gateway.CardToken) (*merchant.Subscription, error) {
-	p := merchant.SubscribeParams{
-		ID: id, Customer: who, SubscriptionParams: gateway.SubscriptionParams{Amount: price, Interval: gateway.IntervalMonth, Token: token},
-	}
+func (s *shop) join(
+	ctx context.Context, id string, who gateway.CustomerParams, price int64, token gateway.CardToken,
+) (*merchant.Subscription, error) {
+	p := merchant.SubscribeParams{ID: id, Customer: who, SubscriptionParams: gateway.SubscriptionParams{
+		Amount: price, Interval: gateway.IntervalMonth, Token: token,
+	}}
 	if err := s.inTx(ctx, func(tx *sql.Tx) error {
 		if _, err := s.SubscribeTx(ctx, tx, p); err != nil {
 			return err
@@ -142,7 +146,8 @@ func (s *shop) payBill(ctx context.Context, id string, transfer gateway.Transfer
 		if _, err := s.PayoutTx(ctx, tx, p); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO payouts (id, amount) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`, id, transfer.Amount)
+		_, err := tx.ExecContext(ctx, `INSERT INTO payouts (id, amount) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`,
+			id, transfer.Amount)
 		return err
 	}); err != nil {
 		return nil, err
@@ -161,7 +166,10 @@ func (s *shop) inTx(ctx context.Context, do func(tx *sql.Tx) error) error {
 	if err := do(tx); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil { // the response may have been lost after the commit
+		return fmt.Errorf("%w: %w", merchant.ErrMaybeStored, err)
+	}
+	return nil
 }
 
 // same returns an error unless the row that was inserted, or existed, is the one that was

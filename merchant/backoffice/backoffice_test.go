@@ -130,6 +130,24 @@ func (empty) Export(context.Context, io.Writer, string, string, merchant.Format)
 }
 
 // A page never reads a file, whoever sends it: net/http would write it to the disk.
+// skipping is a merchant whose processes lacked a callback.
+type skipping struct{ empty }
+
+func (skipping) Health(context.Context) (merchant.Health, error) {
+	return merchant.Health{Skipped: map[string]int{"refunded": 1234}}, nil
+}
+
+// Facts that were given up are nowhere else.
+func TestTheOverviewShowsWhatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	page, err := backoffice.New(skipping{}, backoffice.Config{})
+	require.NoError(t, err)
+	out := httptest.NewRecorder()
+	page.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	assert.Equal(t, http.StatusOK, out.Code)
+	assert.Regexp(t, `no process had <code>refunded</code></dt><dd>1.{1,8}234 in 7 days`, out.Body.String())
+}
+
 func TestNoPageReadsAFile(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]backoffice.Config{

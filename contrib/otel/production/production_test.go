@@ -39,11 +39,11 @@ import (
 // exported are the values of each label of each metric.
 type exported map[string]map[string]map[string]bool
 
-// healthy is a merchant's side without work.
+// healthy is a merchant's side without work, whose callbacks are not all set.
 type healthy struct{}
 
 func (healthy) Health(context.Context) (merchant.Health, error) {
-	return merchant.Health{Accounts: []merchant.AccountHealth{{Name: "shop"}}}, nil
+	return merchant.Health{Accounts: []merchant.AccountHealth{{Name: "shop"}}, Skipped: map[string]int{"refunded": 1}}, nil
 }
 
 // export makes every measurement that contrib/otel knows, and returns what Prometheus
