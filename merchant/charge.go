@@ -149,8 +149,8 @@ func (b *bench) earlier(ctx context.Context, a *account, asked *chargeRecord) (e
 		}
 	}
 	for _, ch := range newestFirst {
-		switch ch.Books.State { // only the account's outbox knows more
-		case New, Unknown, Ambiguous:
+		// Only the account's outbox knows more of such a charge.
+		if state := ch.Books.State; state == New || state == Unknown || state == Ambiguous {
 			if err := ch.account.present(); err != nil {
 				return nil, err
 			}

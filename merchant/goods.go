@@ -53,7 +53,7 @@ type Access struct {
 
 // heard returns the callbacks for which a process delivers facts, and those that are nil.
 // What this release does not know, as a newer one's, is in neither list.
-func heard(cfg *Config, on *Callbacks[sqldb.Tx]) (yes, no []books.Callback) {
+func heard(on *Callbacks[sqldb.Tx]) (yes, no []books.Callback) {
 	for _, c := range []struct {
 		name books.Callback
 		set  bool

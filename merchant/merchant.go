@@ -63,7 +63,7 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 		return err
 	}
 	m.cfg, m.callbacks, m.accounts, m.woken = cfg, on, make(map[string]*account), make(chan struct{}, 1)
-	m.heard, m.unheard = heard(&cfg, &on)
+	m.heard, m.unheard = heard(&on)
 	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
 	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {

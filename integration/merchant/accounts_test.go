@@ -159,7 +159,7 @@ func TestAnAccountKeepsItsNameAddressAndPrefix(t *testing.T) {
 		elsewhere, err := gateway.New("https://sandbox.gateway.example", gateway.BearerToken("sk_test_x"))
 		require.NoError(w, err)
 		for message, change := range map[string]func(a *merchant.Account) []merchant.Account{
-			"was stored with the fingerprint": func(a *merchant.Account) []merchant.Account { a.Client = elsewhere; return nil },
+			"was stored with the fingerprint":                                    func(a *merchant.Account) []merchant.Account { a.Client = elsewhere; return nil },
 			`references with the prefix "shop-", and Account.Prefix is "kiosk-"`: func(a *merchant.Account) []merchant.Account { a.Prefix = "kiosk-"; return nil },
 			`another account than kiosk has the prefix "shop-"`: func(a *merchant.Account) []merchant.Account {
 				a.Name, a.Prefix, a.Client = "kiosk", "shop-", w.gw.Client()

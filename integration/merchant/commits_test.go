@@ -32,11 +32,11 @@ const (
 	rejected    loss = "the database rejects it"
 )
 
-// rejectedCommit is how a database says that it rolled back.
-type rejectedCommit struct{}
+// rejectedCommitError is how a database says that it rolled back.
+type rejectedCommitError struct{}
 
-func (rejectedCommit) Error() string    { return "a deferred constraint is violated" }
-func (rejectedCommit) SQLState() string { return "23514" }
+func (rejectedCommitError) Error() string    { return "a deferred constraint is violated" }
+func (rejectedCommitError) SQLState() string { return "23514" }
 
 var errBroken = errors.New("unexpected EOF")
 
@@ -81,7 +81,7 @@ func (l *lossy) Commit(ctx context.Context, tx *txn) error {
 	}
 	switch how {
 	case rejected:
-		return rejectedCommit{}
+		return rejectedCommitError{}
 	case endedAfter, endedBefore:
 		end()
 		return context.Canceled
@@ -488,7 +488,7 @@ func (s *shaky) loses(c try, nth int, how loss, want any) {
 	case nth > 1 && err == nil: // it was stored, and what could not be done at once is done later
 		return
 	case nth > 1 && how == rejected && c.verb.twice: // the decision is noted, and the problem is still open
-		assert.NotErrorIs(s, err, merchant.ErrMaybeStored, c.what)
+		require.NotErrorIs(s, err, merchant.ErrMaybeStored, c.what)
 	case nth > 1:
 		require.ErrorIs(s, err, merchant.ErrMaybeStored, c.what)
 	case how == lostAfter || how == lostBefore:
@@ -496,7 +496,7 @@ func (s *shaky) loses(c try, nth int, how loss, want any) {
 		assert.Equal(s, want, whole, c.what)
 		return
 	case how == rejected:
-		require.ErrorIs(s, err, rejectedCommit{}, c.what)
+		require.ErrorIs(s, err, rejectedCommitError{}, c.what)
 		require.NotErrorIs(s, err, merchant.ErrMaybeStored, c.what)
 		assert.Equal(s, before, c.verb.rows(s, c.id, c.of), "%s: nothing is stored", c.what)
 	default:
@@ -542,8 +542,9 @@ func TestACommitThatRemainsLostIsReported(t *testing.T) {
 							assert.NoError(t, err, c.what)
 							return
 						}
-						assert.ErrorIs(t, err, merchant.ErrMaybeStored, c.what)
-						assert.ErrorIs(t, err, errBroken, c.what)
+						if assert.ErrorIs(t, err, merchant.ErrMaybeStored, c.what) {
+							assert.ErrorIs(t, err, errBroken, c.what)
+						}
 					})
 				}
 				calls.Wait()
@@ -579,7 +580,7 @@ func TestALostChargeThatWasRefusedIsNotMadeAgain(t *testing.T) {
 			}, nil)
 			s.driver.lost = func() {
 				c, err := s.world.m.Send(s.Context(), "shop-R1-1")
-				assert.NoError(t, err)
+				require.NoError(t, err)
 				assert.Equal(t, merchant.Failed, c.State)
 			}
 			c, err := s.m.Charge(s.Context(), p)

@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/mockserver"
-
 	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // companies opens the accounts of two companies, acme with two of them and globex with one.

@@ -10,9 +10,8 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
-	"github.com/gateway-go/gateway/mockserver"
-
 	"github.com/gateway-go/gateway/merchant"
+	"github.com/gateway-go/gateway/mockserver"
 )
 
 // goods returns what the shop was told of an order's goods.
@@ -297,7 +296,7 @@ func TestAccessFollowsThePayments(t *testing.T) {
 			Name: "Ana", Email: "ana@example.com", Phone: "11987654321", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
 		}}
 		p.Amount, p.Interval, p.Token = 2990, gateway.IntervalMonth, "pgct_ok_1"
-		s := w.subscribe(p)
+		w.subscribe(p)
 		first := next()
 		assert.Equal(w, []any{"shop", "M1", gateway.SubscriptionActive, false}, []any{first.Book, first.ID, first.State, first.Ends})
 		assert.InDelta(w, 30, time.Until(first.Until).Hours()/24, 2)
@@ -306,7 +305,7 @@ func TestAccessFollowsThePayments(t *testing.T) {
 		ends := next()
 		assert.True(w, ends.Ends)
 		assert.True(w, ends.Until.Equal(first.Until), "it was paid until then")
-		s, err = w.m.Subscription(w.Context(), "M1")
+		s, err := w.m.Subscription(w.Context(), "M1")
 		require.NoError(w, err)
 		require.Len(w, s.Charges, 1)
 		_, err = w.m.Refund(w.Context(), merchant.RefundParams{ID: "R1", Charge: s.Charges[0].ID, Full: true})

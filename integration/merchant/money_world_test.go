@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -184,14 +183,4 @@ func (w *world) rewritten(oldnew ...string) {
 	w.through(roundTripper(func(r *http.Request) (*http.Response, error) {
 		return replaced(w.gw.Transport(), r, "/v2/transactions/", oldnew...)
 	}))
-}
-
-// only returns the calls with a prefix.
-func only(calls []string, prefix string) (list []string) {
-	for _, call := range calls {
-		if strings.HasPrefix(call, prefix) {
-			list = append(list, call)
-		}
-	}
-	return list
 }

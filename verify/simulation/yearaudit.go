@@ -307,7 +307,7 @@ func (a *yearAudit) goods(ctx context.Context) error {
 			return // whether the other payment covers the price is in the exhaustive test of the books
 		}
 		owed = owed && g.disputed == 0
-		if owed != sent && !(owed && closed[c[0]]) || owed != (c[2] == "1") {
+		if owed != sent && (!owed || !closed[c[0]]) || owed != (c[2] == "1") {
 			a.differ("goods of "+c[0], fmt.Sprintf("owed: %s, told %v", c[2], told[c[0]]), fmt.Sprintf("settled by %q: %+v", c[1], g))
 		}
 	})
