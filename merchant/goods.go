@@ -83,29 +83,31 @@ func heard(on *Callbacks[sqldb.Tx]) (yes, no []books.Callback) {
 func (b *bench) judge(ctx context.Context, l ledger.Ledger, p *place) error {
 	switch {
 	case b.subscription != nil:
-		return b.judgeAccess(ctx, l)
-	case p.charges && len(b.charges) > 0:
+		return b.judgeAccess(ctx, l, p.charges)
+	case p.charges:
 		b.judgeGoods()
 	}
 	return nil
 }
 
-// judgeGoods needs all charges of the order.
+// judgeGoods needs all charges of the order. Before one has settled it nothing is owed.
 func (b *bench) judgeGoods() {
+	settling, err := b.charge(b.order.SettledBy)
+	if err != nil {
+		return
+	}
 	list := make([]books.Charge, len(b.charges))
 	for i, ch := range b.charges {
 		list[i] = ch.Books
 	}
 	var result books.Result
 	b.order.Order, result = books.Goods(b.order.Order, list, b.now)
-	if ch, err := b.charge(b.order.SettledBy); err == nil { // nothing was owed before
-		b.report(ch.account, result)
-	}
+	b.report(settling.account, result)
 }
 
 // judgeAccess reads the other charges of the subscription, of which there may be many, only if
-// something was changed.
-func (b *bench) judgeAccess(ctx context.Context, l ledger.Ledger) error {
+// something was changed and they are not on the bench.
+func (b *bench) judgeAccess(ctx context.Context, l ledger.Ledger, all bool) error {
 	changed := b.subscription.touched
 	onBench := make(map[string]bool, len(b.charges))
 	var list []books.Charge
@@ -114,16 +116,18 @@ func (b *bench) judgeAccess(ctx context.Context, l ledger.Ledger) error {
 		onBench[ch.Books.ID] = true
 		list = append(list, ch.Books)
 	}
-	if !changed {
+	switch {
+	case !changed:
 		return nil
-	}
-	stored, err := b.m.loadCharges(ctx, l, ledger.Where{Subject: b.order.Subject()})
-	if err != nil {
-		return err
-	}
-	for _, ch := range stored {
-		if !onBench[ch.Books.ID] {
-			list = append(list, ch.Books)
+	case !all:
+		stored, err := b.m.loadCharges(ctx, l, ledger.Where{Subject: b.order.Subject()})
+		if err != nil {
+			return err
+		}
+		for _, ch := range stored {
+			if !onBench[ch.Books.ID] {
+				list = append(list, ch.Books)
+			}
 		}
 	}
 	var result books.Result
