@@ -293,7 +293,7 @@ func (s *stage) count(ctx context.Context) error {
 		wrong += lost + doubled
 	}
 	row("charges at the gateway", s.orders, charged)
-	row("shipments by Paid", s.orders, shipped)
+	row("shipments by Goods", s.orders, shipped)
 	row("refunds at the gateway", s.returns, refunded)
 	row("credits by Refunded", s.returns, credited)
 	month, differences, err := s.books.CheckMonth(ctx, "shop", s.gw.Clock.Now().UTC().Format("2006-01"))

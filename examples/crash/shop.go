@@ -41,17 +41,18 @@ func openShop(ctx context.Context, file string, client *gateway.Client, secret g
 		Logger:   slog.New(slog.DiscardHandler), // each kill would be logged
 		// Short, to keep the example fast. The defaults suit a real gateway.
 		SendTimeout: time.Second / 2, SettleAfter: 2 * time.Second, CallbackTimeout: time.Second, Lease: time.Second, PollInterval: time.Second / 10,
-	}, merchant.Callbacks[*sql.Tx]{Paid: paid, Refunded: refunded})
+	}, merchant.Callbacks[*sql.Tx]{Goods: goods, Refunded: refunded})
 	return &shop{Merchant: m, db: db}, err
 }
 
-// paid ships an order, and refunded credits a return. What they write in tx commits once,
-// together with the mark that the fact was delivered.
-func paid(ctx context.Context, tx *sql.Tx, c *merchant.Charge) error {
-	if c.Left() == 0 {
-		return nil // refunded or disputed since
+// goods ships an order, and refunded credits a return. What they write in tx commits once,
+// together with the mark that the fact was delivered. Nothing is disputed here: a shop whose
+// payments may be has a state, as in examples/merchant.
+func goods(ctx context.Context, tx *sql.Tx, g *merchant.Goods) error {
+	if g.State != merchant.Paid {
+		return nil // all of it went back
 	}
-	return merchant.One(tx.ExecContext(ctx, `UPDATE orders SET shipped = shipped + 1 WHERE id = ?`, c.Order))
+	return merchant.One(tx.ExecContext(ctx, `UPDATE orders SET shipped = shipped + 1 WHERE id = ?`, g.Order))
 }
 
 func refunded(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
@@ -66,13 +67,13 @@ func (s *shop) order(ctx context.Context, id string) (*merchant.Charge, error) {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	if _, err := tx.ExecContext(ctx, `INSERT INTO orders (id) VALUES (?) ON CONFLICT DO NOTHING`, id); err != nil {
-		return nil, err
-	}
 	c, err := s.ChargeTx(ctx, tx, merchant.ChargeParams{Order: id, TransactionParams: gateway.TransactionParams{
 		Amount: price, Method: gateway.Pix, Products: []gateway.Product{{Name: "Mug", Price: price}},
 		Buyer: gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"}},
 	}})
+	if err == nil { // package merchant comes first: it locks the order before a callback locks this row
+		_, err = tx.ExecContext(ctx, `INSERT INTO orders (id) VALUES (?) ON CONFLICT DO NOTHING`, id)
+	}
 	if err == nil {
 		err = tx.Commit()
 	}

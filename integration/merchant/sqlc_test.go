@@ -39,8 +39,8 @@ func (q *Queries) CreateOrder(ctx context.Context, id string) error {
 	return err
 }
 
-func (q *Queries) Ship(ctx context.Context, id string) (int64, error) {
-	tag, err := q.db.Exec(ctx, `UPDATE orders SET state = 'paid', ships = ships + 1 WHERE id = $1`, id)
+func (q *Queries) SetState(ctx context.Context, id, state string) (int64, error) {
+	tag, err := q.db.Exec(ctx, `UPDATE orders SET state = $2 WHERE id = $1`, id, state)
 	return tag.RowsAffected(), err
 }
 
@@ -55,17 +55,14 @@ type store struct {
 func openStore(ctx context.Context, pool *pgxpool.Pool, cfg merchant.Config) (*store, error) {
 	s := &store{pool: pool, queries: New(pool)}
 	var err error
-	s.Merchant, err = merchant.Open(ctx, pgxdriver.New(pool), cfg, merchant.Callbacks[pgx.Tx]{Paid: s.paid})
+	s.Merchant, err = merchant.Open(ctx, pgxdriver.New(pool), cfg, merchant.Callbacks[pgx.Tx]{Goods: s.goods})
 	return s, err
 }
 
-func (s *store) paid(ctx context.Context, tx pgx.Tx, c *merchant.Charge) error {
-	if c.Left() < c.Requested {
-		return nil // refunded or disputed since
-	}
-	n, err := s.queries.WithTx(tx).Ship(ctx, c.Order)
+func (s *store) goods(ctx context.Context, tx pgx.Tx, g *merchant.Goods) error {
+	n, err := s.queries.WithTx(tx).SetState(ctx, g.Order, string(g.State))
 	if err == nil && n != 1 {
-		err = fmt.Errorf("there is no order %s", c.Order)
+		err = fmt.Errorf("there is no order %s", g.Order)
 	}
 	return err
 }
@@ -74,11 +71,10 @@ func (s *store) paid(ctx context.Context, tx pgx.Tx, c *merchant.Charge) error {
 func (s *store) buy(ctx context.Context, p merchant.ChargeParams) (*merchant.Charge, error) {
 	var c *merchant.Charge
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
-		if err := s.queries.WithTx(tx).CreateOrder(ctx, p.Order); err != nil {
+		if c, err = s.ChargeTx(ctx, tx, p); err != nil {
 			return err
 		}
-		c, err = s.ChargeTx(ctx, tx, p)
-		return err
+		return s.queries.WithTx(tx).CreateOrder(ctx, p.Order)
 	})
 	if err != nil {
 		return nil, err
@@ -105,7 +101,11 @@ func TestAShopOnPgxWithSqlc(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, merchant.Pending, c.State)
 	require.NoError(t, w.gw.Transactions.Pay(c.TransactionID))
-	w.eventually("it is shipped", func() bool { return w.ships("Q1") == 1 })
+	w.eventually("it is to be sent", func() bool {
+		var state string
+		require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT state FROM orders WHERE id = 'Q1'`).Scan(&state))
+		return state == "paid"
+	})
 
 	free := pix("Q2", 0)
 	_, err = s.buy(t.Context(), free)
