@@ -29,7 +29,7 @@ import (
 type Goods struct {
 	Book  string  // see [Account]
 	Order string  // the ID of the order; "" if it is a sale by link
-	Sale  *Charge // of a sale by link, else nil
+	Sale  *Charge // of a sale by link, else nil; it has a Buyer
 
 	// State is Paid if the goods are owed: send them. Else they are not, because of a refund
 	// (Refunded) or of a dispute (Disputed): don't send them any more, or ask for them back.

@@ -14,7 +14,7 @@ import (
 	"github.com/gateway-go/gateway/mockserver"
 )
 
-// goods returns what the shop was told of an order's goods.
+// goods returns what the shop has heard about an order's goods.
 func (w *world) goods(order string) (list []string) {
 	w.Helper()
 	return w.calls("shop/" + order)
@@ -199,7 +199,7 @@ func TestARollingDeploymentLosesNoFact(t *testing.T) {
 		require.NoError(w, err)
 		w.m = next
 		w.start()
-		w.eventually("the new release is told of both", func() bool { return len(w.calls("A1")) == 3 })
+		w.eventually("the new release hears both", func() bool { return len(w.calls("A1")) == 3 })
 		require.NoError(w, next.Idle(w.Context()))
 		assert.Equal(w, []string{"paid " + c.ID + " 1000", "disputed " + c.ID + " 900", "refunded R1 100"}, w.calls("A1"))
 		assert.Empty(w, w.goods("A1"), "paid, and disputed before anyone could be told")

@@ -155,7 +155,7 @@ type FactStep struct {
 
 	Created   time.Time
 	Delivered time.Time // zero before
-	Skipped   bool      // delivered to nobody
+	Skipped   bool      // no process had its callback
 	Attempts  int
 	Error     string
 }
@@ -248,7 +248,7 @@ func (l Ledger) Late(ctx context.Context, accounts []string, callbacks []books.C
 		func(row database.Scanner, seq *int64) error { return row.Scan(seq) })
 }
 
-// Skip marks facts as delivered to nobody, and counts them.
+// Skip marks facts as delivered although no process had their callback, and counts them.
 func (l Ledger) Skip(ctx context.Context, facts []int64) error {
 	args := make([]any, len(facts))
 	for i, seq := range facts {
