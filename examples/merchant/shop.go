@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -55,9 +56,10 @@ func Open(
 	return &Shop{Merchant: m, db: db}, err
 }
 
-// goods decides what is shipped. The state becomes 'paid' when the buyer is owed the goods, and
-// 'disputed' or 'refunded' when he is not any more. If a dispute is won, it is 'paid' again:
-// what was not sent is to be packed then, and what was sent before is not sent twice.
+// goods stores what the buyer is owed, from which to_pack follows. The state becomes 'paid' when
+// it is the goods, and 'disputed' or 'refunded' when it is not any more; a refund of a part
+// changes nothing. If a dispute is won, it is 'paid' again: what was not sent is to be packed
+// then, and what was sent before is not sent twice.
 func goods(ctx context.Context, tx *sql.Tx, g *merchant.Goods) error {
 	if sale := g.Sale; sale != nil {
 		return merchant.One(tx.ExecContext(ctx, `INSERT INTO sales (charge, link, email, state) VALUES (?1, ?2, ?3, ?4)
@@ -171,7 +173,7 @@ func (s *Shop) show(w http.ResponseWriter, r *http.Request) {
 	_ = page.Execute(w, view)
 }
 
-// form handles a form of an order. All that it does may be repeated with the same IDs.
+// form handles a form. Repeated with the same IDs, none does more than once.
 func form(do func(r *http.Request, order string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		order := r.PathValue("id")
@@ -179,8 +181,12 @@ func form(do func(r *http.Request, order string) error) http.HandlerFunc {
 		switch err := do(r, order); {
 		case errors.Is(err, merchant.ErrMaybeStored):
 			http.Error(w, "this may have worked: send the form again, nothing happens twice", http.StatusServiceUnavailable)
+		case errors.Is(err, sql.ErrNoRows):
+			http.Error(w, "there is no such order, or its parcel must not leave or has left: look at its state", http.StatusConflict)
 		case err != nil:
 			http.Error(w, "this did not work: try again", http.StatusBadGateway)
+		case strings.HasPrefix(r.URL.Path, "/admin/parcels/"):
+			w.WriteHeader(http.StatusNoContent) // the page with the parcels stays
 		default:
 			http.Redirect(w, r, "/orders/"+order, http.StatusSeeOther)
 		}
@@ -196,8 +202,8 @@ func (s *Shop) Handler() http.Handler {
 		_, err := s.pay(r.Context(), order, gateway.CardToken(r.FormValue("token")))
 		return err
 	}))
-	mux.HandleFunc("POST /admin/orders/{id}/send", form(func(r *http.Request, order string) error {
-		return s.send(r.Context(), order)
+	mux.HandleFunc("POST /admin/parcels/{id}/send", form(func(r *http.Request, id string) error {
+		return s.send(r.Context(), id) // of an order or of a sale
 	}))
 	mux.HandleFunc("POST /admin/orders/{id}/refund", form(func(r *http.Request, order string) error {
 		total, err := strconv.ParseInt(r.FormValue("total"), 10, 64) // cents

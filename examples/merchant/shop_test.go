@@ -161,11 +161,16 @@ func TestAMember(t *testing.T) {
 func TestWhatMayHaveWorked(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]int{
-		nil: http.StatusSeeOther, errors.New("no"): http.StatusBadGateway, fmt.Errorf("x: %w", merchant.ErrMaybeStored): http.StatusServiceUnavailable,
+		nil: http.StatusSeeOther, sql.ErrNoRows: http.StatusConflict, errors.New("no"): http.StatusBadGateway,
+		fmt.Errorf("x: %w", merchant.ErrMaybeStored): http.StatusServiceUnavailable,
 	} {
 		response := httptest.NewRecorder()
 		form(func(*http.Request, string) error { return err })(response, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
 		assert.Equal(t, want, response.Code)
 		assert.Equal(t, want == http.StatusServiceUnavailable, strings.Contains(response.Body.String(), "may have worked"))
 	}
+	response := httptest.NewRecorder()
+	parcel := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/admin/parcels/1/send", nil)
+	form(func(*http.Request, string) error { return nil })(response, parcel)
+	assert.Equal(t, http.StatusNoContent, response.Code, "a sale by link has no page")
 }
