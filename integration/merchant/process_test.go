@@ -51,12 +51,12 @@ func (d defect) change(statement string) string {
 	case d == noOrderLock && strings.Contains(statement, "FROM gateway_orders"):
 		return strings.Replace(statement, "FOR UPDATE", "", 1)
 	case d == anyOrder:
-		return notFirst.ReplaceAllString(statement, "")
+		return notFirst.ReplaceAllString(statement, "AND (1 = 1 OR $1)")
 	}
 	return statement
 }
 
-var notFirst = regexp.MustCompile(`AND \(SELECT e\.seq FROM [^)]*\) IS NULL [^)]*\) IS NULL`)
+var notFirst = regexp.MustCompile(`AND (\(SELECT e\.seq FROM (?s:.*?) LIMIT 1\) IS NULL)`)
 
 // shop is a process of a shop.
 type shop struct {

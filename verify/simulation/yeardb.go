@@ -167,7 +167,7 @@ const (
 )
 
 var (
-	notFirst = regexp.MustCompile(`AND \(SELECT e\.seq FROM [^)]*\) IS NULL [^)]*\) IS NULL`)
+	notFirst = regexp.MustCompile(`AND (\(SELECT e\.seq FROM (?s:.*?) LIMIT 1\) IS NULL)`)
 	compares = regexp.MustCompile(`FROM gateway_checks( AS \w+)? WHERE`)
 	sweeps   = regexp.MustCompile(`EXISTS \(SELECT 1 FROM gateway_links`)
 )
@@ -178,7 +178,7 @@ func (d YearDefect) change(statement string) string {
 	case NeverCompares:
 		return sweeps.ReplaceAllString(compares.ReplaceAllString(statement, "$0 0 AND"), "0 AND $0")
 	case CallsBackAnyOrder:
-		return notFirst.ReplaceAllString(statement, "")
+		return notFirst.ReplaceAllString(statement, "AND (1 = 1 OR $1)")
 	default:
 		return statement
 	}
