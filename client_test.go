@@ -381,6 +381,11 @@ func TestInvalidCallOptionsAreRejected(t *testing.T) {
 	_, err = clientOf(t, s).Transactions.Get(t.Context(), orderID, gateway.BodyField("x", 1))
 	require.ErrorContains(t, err, "no body")
 	assert.Empty(t, s.at)
+	// An endpoint without a method of its own is checked for card data too.
+	err = clientOf(t, s).Do(t.Context(), http.MethodPost, "/v2/others", map[string]any{"a": 1}, nil, gateway.BodyField("card_number", "4111111111111111"))
+	require.ErrorIs(t, err, gateway.ErrValidation)
+	assert.NotContains(t, err.Error(), "4111")
+	assert.Empty(t, s.at)
 }
 
 func TestLoopbackGatewayAcceptsLoopbackWebhooks(t *testing.T) {
