@@ -213,14 +213,30 @@ async function receive(request) {
 
 const home = "/__mock/console";
 let current = home;
+let turn = 0;
 
-// show renders a page of the console. Its scripts are left out, as they would run in this
-// page; links and forms are passed to the gateway.
+// The frame's document is loaded once, and each page replaces what it holds: a link or a button
+// that is visible is never without the listeners below.
+let opened;
+const frame = () => opened ??= new Promise((resolve) => {
+  const { contentDocument: empty } = $("console");
+  $("console").onload = () => {
+    const { contentDocument } = $("console");
+    if (contentDocument === empty) return;
+    contentDocument.addEventListener("click", follow);
+    contentDocument.addEventListener("submit", submit);
+    resolve(contentDocument);
+  };
+  $("console").srcdoc = "<!doctype html>";
+});
+
+// show renders a page of the console, unless another has been asked for meanwhile. Its scripts are
+// left out, as they would run in this page; links and forms are passed to the gateway.
 async function show(to, init = {}) {
+  const mine = ++turn, before = current;
+  if (!init.method) current = to;
   const response = await gateway.fetch(to, { ...init, headers: { accept: "text/html" } });
   const text = await response.text();
-  const { pathname, search } = new URL(response.url);
-  current = pathname + search;
   const page = new DOMParser().parseFromString(text, "text/html");
   if (!response.headers.get("content-type")?.startsWith("text/html")) page.body.replaceChildren(element("pre", {}, text));
   for (const script of page.querySelectorAll("script")) script.remove();
@@ -228,14 +244,13 @@ async function show(to, init = {}) {
     const css = await gateway.fetch(new URL(sheet.getAttribute("href"), response.url));
     sheet.replaceWith(element("style", {}, await css.text()));
   }
-  const frame = $("console");
-  const top = frame.contentDocument?.scrollingElement?.scrollTop ?? 0;
-  frame.onload = () => {
-    frame.contentDocument.addEventListener("click", follow);
-    frame.contentDocument.addEventListener("submit", submit);
-    if (to === current) frame.contentDocument.scrollingElement.scrollTop = top;
-  };
-  frame.srcdoc = `<!doctype html>${page.documentElement.outerHTML}`;
+  const shown = await frame();
+  if (mine !== turn) return;
+  const { pathname, search } = new URL(response.url);
+  current = pathname + search;
+  const top = current === before ? shown.scrollingElement.scrollTop : 0;
+  shown.replaceChild(shown.adoptNode(page.documentElement), shown.documentElement);
+  shown.scrollingElement.scrollTop = top;
 }
 
 const address = (path) => new URL(path, new URL(current, gateway.url));

@@ -114,17 +114,21 @@ func TestThePlaygroundShowsTheConsole(t *testing.T) {
 	assert.NotEqual(t, "0px", eval[string](p, "getComputedStyle("+frame+".querySelector('header')).paddingTop"), "it has its styles")
 	assert.Zero(t, eval[int](p, frame+".scripts.length"))
 
-	eval[bool](p, frame+".querySelector('nav a[href$=\"/transactions\"]').click(), true")
+	// press clicks what an expression finds at the moment it appears, as a quick finger does.
+	press := func(expression string) {
+		eval[bool](p, "new Promise((done) => { (function look() { const found = "+expression+
+			"; if (found) { found.click(); done(true); } else setTimeout(look); })(); })")
+	}
+	press(frame + "?.querySelector('nav a[href$=\"/transactions\"]')")
 	shows("order-2")
-	eval[bool](p, frame+".getElementById('q').value = 'order-2', "+frame+".querySelector('.find button').click(), true")
-	// Other pages have forms and the amount too: the button is on that of the transaction alone.
-	pay := "[...(" + frame + "?.querySelectorAll('form.act button') ?? [])].find((b) => b.innerText === 'Pay')"
-	p.waitFor("!!" + pay)
-	shows("29.90")
-	// A form of the control plane: the buyer pays, and the page's webhook arrives.
-	eval[bool](p, pay+".click(), true")
+	eval[bool](p, frame+".getElementById('q').value = 'order-2', true")
+	press(frame + ".querySelector('.find button')")
+	// Other pages have forms and the amount too: the button is on that of the transaction alone. It is
+	// a form of the control plane: the buyer pays, and the page's webhook arrives.
+	press("[...(" + frame + "?.querySelectorAll('form.act button') ?? [])].find((b) => b.innerText === 'Pay')")
 	p.waitFor("document.querySelector('#hooks li')?.innerText.includes('transaction.paid')")
 	p.waitFor("document.querySelector('#hooks li')?.innerText.includes('order-2')")
+	shows("29.90")
 	p.do(chromedp.EmulateViewport(1280, 900))
 	p.shot("playground-console")
 	assert.Empty(t, p.text("#problem"))

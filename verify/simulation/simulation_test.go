@@ -143,27 +143,33 @@ func difference(a, b []byte) string {
 }
 
 // findIn is the number of merchant-years within which a defect must be found: two
-// worlds of each dialect.
-const findIn = 4 * merchants
+// worlds of each dialect. One world in three shows a gateway that ignores idempotency
+// keys (13 of the first 40), since a merchant reads before it sends a payout or a refund
+// again: what is left are the client's own retries.
+const (
+	findIn     = 4 * merchants
+	findRareIn = 16 * merchants
+)
 
 // TestEverySeededDefectIsFound injects one defect at a time. Each must cause a
-// difference in the books within findIn merchant-years, whatever the first seed.
+// difference in the books within so many merchant-years, whatever the first seed.
 func TestEverySeededDefectIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		defect simulation.Defect
 		want   string // in the table
 		seed   uint64 // a seed that finds the defect quickly, for the short run
+		within int
 	}{
-		{simulation.StoresDuplicates, " paid", 2},
-		{simulation.CommitsEffectSeparately, " paid", 2},
-		{simulation.BooksRefundTwice, " refunded", 2},
-		{simulation.NeverReconciles, "pending", 2},
-		{simulation.RepeatsRefundBlindly, "asked for were", 2},
-		{simulation.NewReferenceForRepeats, "does not exist", 2},
-		{simulation.NewReferenceEachAttempt, "does not exist", 2},
-		{simulation.IgnoresIdempotencyKeys, "asked for were", 3},
-		{simulation.LosesRenewal, "nothing was charged", 7},
+		{simulation.StoresDuplicates, " paid", 2, findIn},
+		{simulation.CommitsEffectSeparately, " paid", 2, findIn},
+		{simulation.BooksRefundTwice, " refunded", 2, findIn},
+		{simulation.NeverReconciles, "pending", 2, findIn},
+		{simulation.RepeatsRefundBlindly, "asked for were", 2, findIn},
+		{simulation.NewReferenceForRepeats, "does not exist", 2, findIn},
+		{simulation.NewReferenceEachAttempt, "does not exist", 2, findIn},
+		{simulation.IgnoresIdempotencyKeys, "asked for were", 3, findRareIn},
+		{simulation.LosesRenewal, "nothing was charged", 7, findIn},
 	} {
 		t.Run(string(test.defect), func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +181,7 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 				from = from[n%len(from):][:1]
 			}
 			for _, first := range from {
-				found, years := search(t, test.defect, first)
+				found, years := search(t, test.defect, first, test.within)
 				require.NotNil(t, found, "not found in %d merchant-years from seed %d", years, first)
 				assert.Contains(t, found.Error(), test.want)
 				assert.NotEmpty(t, found.Events)
@@ -190,9 +196,11 @@ func TestEverySeededDefectIsFound(t *testing.T) {
 }
 
 // search runs worlds with a defect until the books differ.
-func search(t *testing.T, defect simulation.Defect, first uint64) (found *simulation.DifferenceError, years int) {
+func search(
+	t *testing.T, defect simulation.Defect, first uint64, within int,
+) (found *simulation.DifferenceError, years int) {
 	t.Helper()
-	for seed := first; found == nil && years < findIn; seed++ {
+	for seed := first; found == nil && years < within; seed++ {
 		_, _, err := run(t, simulation.Config{Seed: seed, Merchants: merchants, Months: 12, Defect: defect})
 		years += merchants
 		if err != nil {
