@@ -75,6 +75,32 @@ func (o *Outbox[TX]) FindTx(ctx context.Context, tx TX, kind, key string) (*Entr
 	return &r.Entry, nil
 }
 
+// FindAllTx returns the operations with a kind and some keys, as [Outbox.FindTx] does each, by
+// their keys. Those that do not exist are missing.
+func (o *Outbox[TX]) FindAllTx(ctx context.Context, tx TX, kind string, keys []string) (map[string]*Entry, error) {
+	found := make(map[string]*Entry, len(keys))
+	if len(keys) == 0 {
+		return found, nil
+	}
+	c, err := o.store.in(ctx, sqldb.Wrap(o.driver, tx))
+	if err != nil {
+		return nil, err
+	}
+	args := []any{o.store.account.Name, kind}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	list, err := sqldb.All(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE account = ? AND kind = ? AND key IN (?`+
+		strings.Repeat(`, ?`, len(keys)-1)+`)`, args, scan)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	for _, r := range list {
+		found[r.Key] = &r.Entry
+	}
+	return found, nil
+}
+
 // Counts returns how many operations of the account are in each state except
 // [Done]. Alert on [Ambiguous] and [Dead].
 func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
