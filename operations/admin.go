@@ -91,7 +91,7 @@ func (o *Outbox[TX]) FindAllTx(ctx context.Context, tx TX, kind string, keys []s
 		args = append(args, key)
 	}
 	list, err := sqldb.All(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE account = ? AND kind = ? AND key IN (?`+
-		strings.Repeat(`, ?`, len(keys)-1)+`)`, args, scan)
+		strings.Repeat(`, ?`, len(keys)-1)+`)`, args, func(row database.Scanner) (*record, error) { return scan(row) })
 	if err != nil {
 		return nil, wrap(err)
 	}
