@@ -270,10 +270,12 @@ func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 // waiting is the key of an outcomeOf in the context of a call that waits for it.
 type waiting struct{}
 
-// outcomeOf is the outcome of the request for a charge, as its handler has stored it.
+// outcomeOf is the outcome of the request for a charge, as its handler has stored it, or a
+// refund whose handler stores it.
 type outcomeOf struct {
-	ref    string
+	ref    string // of the charge, or the ID of the refund
 	charge *Charge
+	of     *charge // that the refund is of
 }
 
 // Send sends a stored charge now, in this goroutine, and returns it as it is then. Not to

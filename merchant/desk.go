@@ -90,12 +90,15 @@ type report struct {
 // a reading: so no effect of a refund is taken for someone else's.
 func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) error) error {
 	l := m.ledger(tx)
-	order, now, err := l.Lock(ctx, p.subject, p.lock)
+	order, is, now, err := l.Lock(ctx, p.subject, p.lock, ledger.With{Charges: p.charges, Charge: p.charge})
 	if err != nil {
 		return err
 	}
 	m.clock.set(now)
 	b := &bench{m: m, now: now, order: *order, was: *order, requests: requests{m: m, tx: tx}}
+	if b.charges, err = m.chargesOf(is); err != nil {
+		return err
+	}
 	if err := b.load(ctx, l, &p); err != nil {
 		return err
 	}
@@ -135,15 +138,8 @@ func (m *core) once(ctx context.Context, p place, work func(*bench) error) error
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error { return m.on(ctx, tx, p, work) })
 }
 
+// load loads what was not read with the order.
 func (b *bench) load(ctx context.Context, l ledger.Ledger, p *place) (err error) {
-	if p.charges || p.charge != "" {
-		if b.charges, err = b.m.loadCharges(ctx, l, ledger.Where{Subject: p.subject, ID: p.charge}); err != nil {
-			return err
-		}
-		if err := b.m.loadRefunds(ctx, l, b.charges); err != nil {
-			return err
-		}
-	}
 	if p.payout != "" {
 		if b.payout, err = b.m.loadPayout(ctx, l, p.subject.Book, p.payout); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
@@ -360,14 +356,14 @@ func (b *bench) save(ctx context.Context, l ledger.Ledger) error {
 			}
 		}
 	}
-	writes = append(append(writes, added...), scheduled...)
-	if b.order != b.was {
+	writes = append(writes, added...)
+	if len(writes) > 0 || b.order != b.was {
 		writes = append(writes, b.order.Save())
 	}
-	return l.Write(ctx, writes)
+	return l.Write(ctx, append(writes, scheduled...))
 }
 
-// saveReports stores the facts and problems, and returns what closes problems.
+// saveReports stores the problems, and returns what stores the facts and closes problems.
 func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledger.Write, err error) {
 	var facts []ledger.NewFact
 	for _, id := range b.closes {
@@ -403,7 +399,10 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 	if slices.ContainsFunc(facts, func(f ledger.NewFact) bool { return f.Callback != books.None }) {
 		b.m.wake()
 	}
-	return closes, l.AddFacts(ctx, facts)
+	if len(facts) > 0 {
+		closes = append(closes, ledger.AddFacts(facts))
+	}
+	return closes, nil
 }
 
 // record is what a charge, a payout and a subscription have in common on a bench.

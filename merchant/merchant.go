@@ -179,6 +179,7 @@ func (m *core) Run(ctx context.Context) error {
 			}
 		})
 	}
+	running.Go(func() { m.scout(ctx) })
 	running.Go(func() { newCourier(m).run(ctx) })
 	running.Go(func() { newComparer(m).run(ctx) })
 	running.Go(func() { newSweeper(m).run(ctx) })

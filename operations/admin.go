@@ -148,7 +148,7 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 	case r == nil:
 		return o.wrongState(ctx, c, id)
 	}
-	digest, progress, err := o.store.remains(r)
+	digest, progress, _, err := o.store.remains(r)
 	if err != nil {
 		return err
 	}
@@ -245,11 +245,7 @@ func (o *core) resolveApplied(ctx context.Context, r *record, d Resolution) erro
 		return fmt.Errorf("%w: the operation is about %s", ErrMismatch, r.Resource)
 	}
 	a := &attempt{core: o, record: r}
-	s, err := a.session(ctx)
-	if err != nil {
-		return err
-	}
-	value, err := op.decided(ctx, s, &r.p.Before, d.ResourceID)
+	value, err := op.decided(ctx, a.session(), &r.p.Before, d.ResourceID)
 	if err != nil {
 		return err
 	}
@@ -291,11 +287,17 @@ func (o *core) find(ctx context.Context, id int64, state State) (*record, error)
 	if err != nil {
 		return nil, err
 	}
-	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+oneByID+` AND state || '' = ?`, []any{id, o.store.account.Name, string(state)})
-	if err == nil && r == nil {
+	var refunded int64
+	r, err := one(ctx, c, `SELECT `+columns+`, `+least+` FROM `+table+oneByID+` AND state || '' = ?`,
+		[]any{o.store.account.Name, id, id, o.store.account.Name, string(state)}, &refunded)
+	switch {
+	case err != nil:
+		return nil, wrap(err)
+	case r == nil:
 		return nil, o.wrongState(ctx, c, id)
 	}
-	return r, wrap(err)
+	r.refundedBefore = refunded
+	return r, nil
 }
 
 // reopen lets workers continue with an operation that find has read, unless

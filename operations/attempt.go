@@ -125,18 +125,15 @@ func (a *attempt) sendKey() string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
-func (a *attempt) session(ctx context.Context) (*session, error) {
+func (a *attempt) session() *session {
 	r := a.record
 	s := &session{
 		client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince, sent: r.p.SentAt,
 		search: cmp.Or(r.p.Search, &search{}), searchUntil: r.read.Add(a.lease() / 2), maxPages: a.config.MaxSearchPages,
+		refunded: r.refundedBefore,
 	}
 	s.options = []gateway.RequestOption{gateway.MaxAttempts(1), gateway.AttemptTimeout(a.config.SendTimeout)}
-	var err error
-	if r.Resource != "" {
-		s.refunded, err = a.store.leastRefunded(ctx, r.Resource)
-	}
-	return s, err
+	return s
 }
 
 // send sends the request, for the first time or again. The resource's current
@@ -146,10 +143,7 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	if a.spent() {
 		return a.exhausted(ctx)
 	}
-	s, err := a.session(ctx)
-	if err != nil {
-		return 0, err
-	}
+	s := a.session()
 	doubted := p.inDoubt()
 	if !doubted {
 		s.unsent = p.Sends == 0
@@ -330,10 +324,7 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 	if early := p.SentAt.Add(a.config.SettleAfter).Sub(r.clock()); early > 0 && !p.Answered {
 		return a.rest(ctx, Sent, early)
 	}
-	s, err := a.session(ctx)
-	if err != nil {
-		return 0, err
-	}
+	s := a.session()
 	found, err := a.op.look(ctx, s, &p.Before)
 	p.Search = nil
 	switch {

@@ -51,6 +51,26 @@ func (o *Outbox[TX]) Run(ctx context.Context) error {
 	return nil
 }
 
+// longestQuiet is how long [Outbox.Nudge] may keep Run from looking.
+const longestQuiet = 5 * time.Minute
+
+// Nudge tells [Outbox.Run] what a look at the table by someone else has found, such as one
+// look for many accounts: whether an operation of the account is due. If so, Run looks at once.
+// Otherwise it skips its own looks in the next two PollIntervals, but not for more than five
+// minutes in a row.
+func (o *Outbox[TX]) Nudge(due bool) {
+	if due {
+		signal(o.nudged)
+		return
+	}
+	o.idleAt.Store(time.Now().UnixNano())
+}
+
+// toldIdle reports whether Nudge has said a short time ago that nothing is due.
+func (o *core) toldIdle() bool {
+	return time.Since(time.Unix(0, o.idleAt.Load())) < 2*o.config.PollInterval
+}
+
 // runner is one call of [Outbox.Run].
 type runner struct {
 	*core
@@ -62,8 +82,10 @@ type runner struct {
 	running map[int64]bool
 	failed  bool // the last look, or a call of Work since
 
-	found []int64   // due operations of the last look that no worker has yet
-	look  time.Time // when to look again
+	found  []int64   // due operations of the last look that no worker has yet
+	look   time.Time // when to look again
+	looked time.Time
+	quiet  bool // nothing was due at the last look, and nothing has happened since
 }
 
 // firstLook is when the runner looks for an operation that was inserted in a
@@ -76,7 +98,11 @@ func (r *runner) loop(ctx, work context.Context, woken <-chan struct{}) {
 	interval := r.config.PollInterval
 	soon := interval
 	for ctx.Err() == nil {
-		if !time.Now().Before(r.look) {
+		switch now := time.Now(); {
+		case now.Before(r.look):
+		case r.quiet && r.toldIdle() && now.Sub(r.looked) < longestQuiet:
+			r.look = now.Add(interval)
+		default:
 			soon = min(2*soon, interval)
 			r.find(ctx, soon)
 		}
@@ -86,10 +112,14 @@ func (r *runner) loop(ctx, work context.Context, woken <-chan struct{}) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-woken:
-			soon = firstLook / 2
+			soon, r.quiet = firstLook/2, false
 			r.lookIn(firstLook)
+		case <-r.nudged:
+			r.quiet = false
+			r.lookIn(0)
 		case <-r.finished:
 			// An operation that waited for the finished one may be due.
+			r.quiet = false
 			if idle {
 				r.lookIn(0)
 			}
@@ -117,7 +147,8 @@ func (r *runner) find(ctx context.Context, pause time.Duration) {
 	r.mu.Lock()
 	r.failed = err != nil
 	r.mu.Unlock()
-	r.found, r.look = r.found[:0], now.Add(pause)
+	r.found, r.look, r.looked = r.found[:0], now.Add(pause), now
+	r.quiet = err == nil && len(due) == 0 && pause == r.config.PollInterval
 	if err != nil {
 		r.look = now.Add(r.config.PollInterval)
 		if ctx.Err() == nil {
