@@ -67,7 +67,7 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
 	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
-		if err := m.add(a, driver); err != nil {
+		if err := m.add(a, m.db.Shared()); err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,10 @@ func (o *Outbox[TX]) Run(ctx context.Context) error {
 		return errors.New("operations: an engine works on the operations of this outbox: Run is for an outbox of New")
 	}
 	known := o.store.digestKey.Load() != nil
-	if err := o.store.ready(ctx); err != nil {
+	switch err := o.store.ready(ctx); {
+	case err != nil && ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	if known { // since when, package merchant may have got the account

@@ -46,9 +46,23 @@ type DB struct {
 	build    func() (*debug.BuildInfo, bool)
 }
 
-// New returns a DB on a driver. It does not use the database yet.
+// New returns a DB on a driver. It does not use the database yet. On a driver of
+// [DB.Shared] it is the same one.
 func New(driver database.Driver[Tx], location database.Location, logger *slog.Logger) *DB {
+	if s, ok := driver.(shared); ok {
+		return s.db
+	}
 	return &DB{driver: driver, location: location, logger: logger, build: debug.ReadBuildInfo}
+}
+
+// Shared returns the driver for packages that use this DB: its settings are checked once, and its
+// schema is looked up once, for all of them.
+func (db *DB) Shared() database.Driver[Tx] { return shared{db.driver, db} }
+
+type shared struct {
+	database.Driver[Tx]
+
+	db *DB
 }
 
 // Dialect returns the dialect of the database.

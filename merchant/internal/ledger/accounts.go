@@ -17,9 +17,9 @@ func (l Ledger) LockAccount(ctx context.Context, name string) error {
 // Prefix is the prefix of an account's references.
 type Prefix struct{ Account, Prefix string }
 
-// Prefixes returns the prefixes of all accounts but one.
-func (l Ledger) Prefixes(ctx context.Context, but string) ([]Prefix, error) {
-	return all(ctx, l, `SELECT name, prefix FROM {s}gateway_accounts WHERE name <> ? AND prefix IS NOT NULL ORDER BY name`, []any{but},
+// Prefixes returns the prefixes of all accounts.
+func (l Ledger) Prefixes(ctx context.Context) ([]Prefix, error) {
+	return all(ctx, l, `SELECT name, prefix FROM {s}gateway_accounts WHERE prefix IS NOT NULL ORDER BY name`, nil,
 		func(row database.Scanner, p *Prefix) error { return row.Scan(&p.Account, &p.Prefix) })
 }
 
