@@ -148,7 +148,7 @@ func (w *world) adds() {
 // added reports whether a process has added all facts.
 func (w *world) added() bool {
 	return w.number(`SELECT COUNT(*) FROM gateway_unsummed WHERE last = 9223372036854775807 AND since > 0
-		AND first > (SELECT COALESCE(MAX(seq), 0) FROM gateway_facts)`) == 1
+		AND first > COALESCE((SELECT MAX(seq) FROM gateway_facts), first - 1)`) == 1
 }
 
 // ended waits until the transactions have ended that were open when the gaps were found, also
