@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -103,20 +104,24 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		h.Problems += int(is.Operations[operations.Ambiguous]+is.Operations[operations.Dead]) + is.Events.Dead
 		h.Accounts = append(h.Accounts, is)
 	}
-	l, names := m.outside(), m.names()
-	callbacks, err := l.Waiting(ctx, names, m.heard, failedOften)
-	if err != nil {
-		return h, err
-	}
-	h.Callbacks = CallbackHealth{Waiting: callbacks.All, Failing: callbacks.Failing, Oldest: callbacks.Oldest}
-	if h.Skipped, err = l.Skipped(ctx, names, skippedDays); err != nil {
-		return h, err
-	}
-	open, err := l.OpenProblems(ctx, names, ProblemAmbiguous)
-	if err != nil {
-		return h, err
-	}
-	h.Problems += callbacks.Often + open // the outboxes and receivers have the others
-	h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names)
+	names, problems := m.names(), 0
+	err := m.byIndex(ctx, func(l ledger.Ledger) error {
+		callbacks, err := l.Waiting(ctx, names, m.heard, failedOften)
+		if err != nil {
+			return err
+		}
+		h.Callbacks = CallbackHealth{Waiting: callbacks.All, Failing: callbacks.Failing, Oldest: callbacks.Oldest}
+		if h.Skipped, err = l.Skipped(ctx, names, skippedDays); err != nil {
+			return err
+		}
+		open, err := l.OpenProblems(ctx, names, ProblemAmbiguous)
+		if err != nil {
+			return err
+		}
+		problems = callbacks.Often + open // the outboxes and receivers have the others
+		h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names)
+		return err
+	})
+	h.Problems += problems
 	return h, err
 }

@@ -183,6 +183,7 @@ func (m *core) Run(ctx context.Context) error {
 	running.Go(func() { newCourier(m).run(ctx) })
 	running.Go(func() { newComparer(m).run(ctx) })
 	running.Go(func() { newSweeper(m).run(ctx) })
+	running.Go(func() { m.keepTotals(ctx) })
 	m.phase.Store(isRunning)
 	<-ctx.Done()
 	m.phase.Store(hasEnded)
@@ -259,6 +260,12 @@ func (m *core) anyAccount(name, book string) *account {
 		return a
 	}
 	return &account{Account: Account{Name: name, Book: book, Zone: time.UTC}, m: m.bound(book)}
+}
+
+// byIndex returns the tables for statements that PostgreSQL must not carry out by reading all
+// of one; see [sqldb.DB.ByIndex].
+func (m *core) byIndex(ctx context.Context, run func(ledger.Ledger) error) error {
+	return m.db.ByIndex(ctx, func(s sqldb.Session) error { return run(ledger.Of(s)) })
 }
 
 // present returns an error if this process lacks the account, so that nothing can be sent or

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
@@ -104,20 +103,22 @@ func (o *Outbox[TX]) FindAllTx(ctx context.Context, tx TX, kind string, keys []s
 // Counts returns how many operations of the account are in each state except
 // [Done]. Alert on [Ambiguous] and [Dead].
 func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
-	c, err := o.store.conn(ctx)
-	if err != nil {
+	if _, err := o.store.conn(ctx); err != nil {
 		return nil, err
 	}
 	type count struct {
 		state string
 		n     int64
 	}
-	list, err := sqldb.All(ctx, c, `SELECT state, COUNT(*) FROM `+table+` WHERE state <> 'done' AND account = ? GROUP BY state`,
-		[]any{o.store.account.Name}, func(row database.Scanner) (c count, err error) {
-			err = row.Scan(&c.state, &c.n)
-			return c, err
-		})
-	if err != nil {
+	var list []count
+	if err := o.store.db.ByIndex(ctx, func(c sqldb.Session) (err error) {
+		list, err = sqldb.All(ctx, c, `SELECT state, COUNT(*) FROM `+table+` WHERE state <> 'done' AND account = ? GROUP BY state`,
+			[]any{o.store.account.Name}, func(row database.Scanner) (c count, err error) {
+				err = row.Scan(&c.state, &c.n)
+				return c, err
+			})
+		return err
+	}); err != nil {
 		return nil, wrap(err)
 	}
 	counts := make(map[State]int64)
@@ -320,22 +321,4 @@ func (o *core) reopen(ctx context.Context, r *record, state State) error {
 		}
 		return o.wake(ctx, tx, r.ID, r.Kind)
 	}))
-}
-
-// Purge deletes the account's operations that were done or canceled before a time
-// and returns how many. Their keys are forgotten: an operation inserted again with
-// such a key is sent again. The gateway still applies a create only once per
-// reference, but would apply a refund twice. Keep operations for as long as
-// your code may insert them again. After an error, some or all may be deleted.
-func (o *Outbox[TX]) Purge(ctx context.Context, before time.Time) (int64, error) {
-	c, err := o.store.conn(ctx)
-	if err == nil {
-		err = o.store.own(ctx, c)
-	}
-	if err != nil {
-		return 0, err
-	}
-	n, err := c.Exec(ctx, `DELETE FROM `+table+` WHERE account = ? AND state IN ('done', 'canceled') AND updated_at < ?`,
-		o.store.account.Name, before.UnixMilli())
-	return n, wrap(err)
 }

@@ -103,6 +103,8 @@ type core struct {
 	store    *store
 	handlers map[string]handler
 
+	purging purging
+
 	// wake is called in the transaction that makes an operation due.
 	wake func(ctx context.Context, tx sqldb.Tx, id int64, kind string) error
 	// woken has an element if an operation became due in this process. It is nil if an

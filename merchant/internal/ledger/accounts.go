@@ -101,15 +101,6 @@ type Balance struct {
 	Balance, Booked int64
 }
 
-// Booked returns the sum of an account's entries in a currency, and when it was.
-func (l Ledger) Booked(ctx context.Context, account string, currency gateway.Currency) (b Balance, err error) {
-	var at int64
-	_, err = l.s.Row(ctx, `SELECT {now}, CAST(COALESCE(SUM(amount), 0) AS {int}) FROM {s}gateway_facts
-		WHERE account = ? AND amount IS NOT NULL AND currency = ?`, []any{account, string(currency)}, &at, &b.Booked)
-	b.At = time.UnixMilli(at)
-	return b, err
-}
-
 // NoteBalance stores a balance. The next one is due in a time.
 func (l Ledger) NoteBalance(ctx context.Context, account string, currency gateway.Currency, b Balance, next time.Duration) error {
 	if err := l.s.Must(ctx, `INSERT INTO {s}gateway_balances (account, currency, at, balance, booked) VALUES (?, ?, ?, ?, ?)`,
