@@ -243,12 +243,12 @@ type dueOperation struct {
 	wait    time.Duration
 }
 
-const dueColumns = `id, kind, state, due_at - {now}, due_at - created_at`
+const dueColumns = `id, due_at - {now}, due_at - created_at, kind, state`
 
 func scanDue(row database.Scanner) (d dueOperation, err error) {
 	var wait, put int64
 	var state string
-	err = row.Scan(&d.id, &d.kind, &state, &wait, &put)
+	err = row.Scan(&d.id, &wait, &put, &d.kind, &state)
 	d.decided, d.untried, d.wait = State(state) == Decided, put == 0, fromMS(wait)
 	d.created = time.Now().Add(d.wait - fromMS(put))
 	return d, err
