@@ -86,7 +86,10 @@ func (r *runner) loop(ctx, work context.Context, woken <-chan struct{}) {
 			soon = min(2*soon, interval)
 			r.find(ctx, soon)
 		}
-		changed := r.gate.Changed()
+		var changed <-chan struct{}
+		if len(r.found) > 0 { // before the gate is asked, so that no change is missed
+			changed = r.gate.Changed()
+		}
 		idle := r.start(work)
 		wait := time.Until(r.look)
 		if r.blocked > 0 {
