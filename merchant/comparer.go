@@ -82,7 +82,7 @@ func (c *comparer) wants() (list []ledger.Want) {
 // begin begins comparisons that are due, as many as there are free slots.
 func (c *comparer) begin(ctx context.Context) error {
 	l := c.m.outside()
-	claims, err := c.claim(ctx, l)
+	claims, err := c.claim(ctx)
 	type group struct {
 		kind ledger.Kind
 		book string

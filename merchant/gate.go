@@ -84,7 +84,8 @@ func (c *comparer) admitted(list []ledger.Want) (open []ledger.Want, probes map[
 }
 
 // claim claims what is due. A probe is one comparison of the best lane that has one.
-func (c *comparer) claim(ctx context.Context, l ledger.Ledger) ([]ledger.Claim, error) {
+func (c *comparer) claim(ctx context.Context) ([]ledger.Claim, error) {
+	l := c.m.outside()
 	wants, probes := c.admitted(c.wants())
 	var claims []ledger.Claim
 	var err error
