@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
@@ -338,7 +339,7 @@ func (m *core) send(ctx context.Context, a *account, kind, key string, request i
 		}
 		request = list[0].ID
 	}
-	_, err := a.outbox.Send(ctx, request)
+	_, err := a.outbox.Send(gate.With(ctx, a.gate), request)
 	return err
 }
 

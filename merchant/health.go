@@ -84,6 +84,7 @@ type ComparisonHealth struct {
 // AccountHealth counts the requests and events of an account.
 type AccountHealth struct {
 	Name       string
+	Outage     *Outage                    // what pauses the account's requests in this process; nil if nothing does
 	Operations map[operations.State]int64 // see [operations.Outbox.Counts]
 	Events     webhook.Counts
 }
@@ -93,7 +94,7 @@ type AccountHealth struct {
 func (m *core) Health(ctx context.Context) (Health, error) {
 	var h Health
 	for _, a := range m.sorted() {
-		is := AccountHealth{Name: a.Name}
+		is := AccountHealth{Name: a.Name, Outage: a.outage()}
 		var err error
 		if is.Operations, err = a.outbox.Counts(ctx); err != nil {
 			return h, err

@@ -50,7 +50,7 @@ var commits = map[string]string{
 	"schema.go: migrate Transaction": "an account is registered once, by its name",
 
 	// Statements of the loops of Run, each by itself.
-	"comparer.go: begin outside.Claim":            "claimed until the lease ends",
+	"gate.go: claim outside.Claim":                "claimed until the lease ends",
 	"comparer.go: begin outside.Release":          "claimed until the lease ends",
 	"comparer.go: release outside.Release":        "claimed until the lease ends",
 	"sweeper.go: account outside.ClaimSweep":      "done when it is due again",

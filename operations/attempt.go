@@ -14,6 +14,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/doubt"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
@@ -171,6 +172,7 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	// be sent by the time its outcome is read.
 	sending, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
 	defer cancel()
+	unmarked := *p
 	if err := a.mark(ctx); err != nil {
 		return 0, err
 	}
@@ -181,7 +183,17 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 		s.options = append(s.options, gateway.IdempotencyKey(p.SendKey))
 	}
 	value, err := a.op.send(sending, s, &p.Before)
+	if gate.Refused(err) {
+		*p = unmarked
+		return a.paused(ctx)
+	}
 	return a.sent(ctx, value, err, doubted)
+}
+
+// paused releases an operation of which nothing was sent, because the gate is closed. It is as
+// if no worker had claimed it: nothing is counted, and it is due.
+func (a *attempt) paused(ctx context.Context) (time.Duration, error) {
+	return a.rest(ctx, a.idle(), shortestWait)
 }
 
 // mark commits that the request is about to be sent.
@@ -209,6 +221,9 @@ func (a *attempt) mark(ctx context.Context) error {
 // unread handles a failure to read the resource before the request: nothing
 // was sent.
 func (a *attempt) unread(ctx context.Context, err error) (time.Duration, error) {
+	if gate.Refused(err) {
+		return a.paused(ctx)
+	}
 	r, p := a.record, &a.record.p
 	p.LastError = err.Error()
 	rejection := rejectionOf(err)
@@ -338,6 +353,9 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 	}
 	if s.search.Pages > 0 {
 		p.Search = s.search
+	}
+	if gate.Refused(err) {
+		return a.paused(ctx)
 	}
 	p.LastError = err.Error()
 	return a.retry(ctx, Sent, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
@@ -285,6 +286,14 @@ func (o *core) work(ctx context.Context, id int64) (next time.Duration, claimed 
 	}()
 	if err := o.store.ready(ctx); err != nil {
 		return 0, nil, err
+	}
+	if !gate.Passed(ctx) { // a caller waits
+		pass, err := gate.From(ctx).Ask(ctx)
+		if err != nil {
+			return shortestWait, nil, ctx.Err()
+		}
+		defer pass.End()
+		ctx = pass.In(ctx)
 	}
 	r, err := o.store.claim(ctx, id, o.lease())
 	if err != nil {
