@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,7 +225,11 @@ func (y *Year) catchUp() error {
 
 // planFaults plans the faults of the next month.
 func (y *Year) planFaults() error {
-	if err := y.gw.Faults.Add(append(randomFaults(), mockserver.StaleRead().On("transactions.get").Probability(0.01))...); err != nil {
+	faults := append(randomFaults(), mockserver.StaleRead().On("transactions.get").Probability(0.01))
+	if y.cfg.Fate == StopsUpdates {
+		faults = hidingUpdates(faults)
+	}
+	if err := y.gw.Faults.Add(faults...); err != nil {
 		return err
 	}
 	if y.people.IntN(3) > 0 {
@@ -240,18 +245,38 @@ func (y *Year) planFaults() error {
 	return nil
 }
 
+// hidingUpdates leaves out faults whose responses show a resource. The first fault of a request is
+// the one that happens, so they would show the updated_at that the fate hides, and all that is read
+// later would look older. A read loses no response: of the others, it does so.
+func hidingUpdates(faults []mockserver.Fault) []mockserver.Fault {
+	lost := mockserver.LoseResponse()
+	shows := []string{lost.String(), mockserver.ExtraField().String(), mockserver.StaleRead().String()}
+	var list []mockserver.Fault
+	for _, f := range faults {
+		kind, _, _ := strings.Cut(f.String(), " ")
+		if !slices.Contains(shows, kind) {
+			list = append(list, f)
+		}
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut} {
+		list = append(list, lost.On(method+" *").Probability(0.015))
+	}
+	return list
+}
+
 // closeMonth lets everything settle without faults, and compares the books.
 func (y *Year) closeMonth(ctx context.Context, month int, name string) error {
 	const rounds, length = 30, 2 * time.Hour
 	y.closes(true)
 	y.closingUntil = time.Now().Add((rounds + 1) * length)
-	y.gw.Up()
+	y.gw.Down() // no request comes between, which the fate would not show
 	y.countFaults()
 	y.gw.Faults.Clear()
 	y.gw.Webhooks.ClearFaults()
 	if err := y.befall(y.cfg.Fate.always()...); err != nil {
 		return err
 	}
+	y.gw.Up()
 	y.shop.revive()
 	settled := 0
 	for round := 0; round < rounds && settled < 2; round++ {
