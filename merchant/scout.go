@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
@@ -22,8 +21,8 @@ func (m *core) scout(ctx context.Context) {
 		case <-timer.C:
 		}
 		var due ledger.DueWork
-		if err := m.db.ByIndex(ctx, func(s sqldb.Session) (err error) {
-			due, err = ledger.Of(s).DueWork(ctx)
+		if err := m.byIndex(ctx, func(l ledger.Ledger) (err error) {
+			due, err = l.DueWork(ctx)
 			return err
 		}); err != nil {
 			continue
