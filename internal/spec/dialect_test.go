@@ -77,6 +77,7 @@ func TestEachRowChangesOnlyItsOwnRule(t *testing.T) {
 		{spec.VoucherAddress, "live", spec.Transaction, charge(`"method":"voucher",`, buyer), "buyer.address"},
 		{spec.MethodOptional, "live", spec.Transaction, charge("", `{"name":"x","email":"a@b","document":{"type":"CPF","number":"1"}}`), "method"},
 		{spec.BuyerIDAlone, "document", spec.Transaction, charge(`"method":"pix",`, `{"id":1,"name":"x"}`), "buyer.name"},
+		{spec.BuyerIDAlone, "document", spec.Transaction, charge(`"method":"pix",`, `{"id":1,"email":"a@b"}`), "buyer.email"},
 		{spec.PixDocument, "document", spec.Transaction, charge(`"method":"pix",`, buyer), "buyer.document"},
 		{spec.NullMembers, "live", spec.Subscription, edit(t, cardSubscription, "idempotency_key", "null"), "idempotency_key"},
 		{spec.CustomerFormats, "live", spec.Customer, edit(t, customerBase, "ip_address", `"unknown"`), "ip_address"},
