@@ -119,7 +119,8 @@ func sell(b *testing.B, open func(*till) seller, callers int, run func(t *till, 
 // walOf returns how many bytes of write-ahead log the server has written.
 func walOf(b *testing.B, db *sql.DB) (n int64) {
 	b.Helper()
-	require.NoError(b, db.QueryRowContext(b.Context(), `SELECT CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT)`).Scan(&n))
+	require.NoError(b, db.QueryRowContext(b.Context(),
+		`SELECT CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT)`).Scan(&n))
 	return n
 }
 
@@ -153,7 +154,8 @@ func openTill(b *testing.B, orders int, open func(*till) seller) *till {
 	gw, err := mockserver.New(mockserver.WithStart(time.Now()))
 	require.NoError(b, err)
 	t := &till{B: b, gw: gw, client: gw.Client(gateway.WithAccount("shop")), dsn: newSchemaDSN(b)}
-	for _, kind := range []string{"transaction.created", "transaction.pending", "transaction.refunded"} { // one webhook for each life
+	// One webhook for each life.
+	for _, kind := range []string{"transaction.created", "transaction.pending", "transaction.refunded"} {
 		require.NoError(b, gw.Faults.Add(mockserver.DropWebhook().On(kind)))
 	}
 	t.admin, err = sql.Open("pgx", t.dsn)
@@ -291,7 +293,9 @@ func (t *till) create(ctx context.Context, order string) (*gateway.Transaction, 
 func bought(order string) gateway.TransactionParams {
 	return gateway.TransactionParams{
 		ExternalRef: order, Amount: price, Method: gateway.Pix,
-		Buyer:    gateway.BuyerParams{Name: "Ana", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"}},
+		Buyer: gateway.BuyerParams{
+			Name: "Ana", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
 		Products: []gateway.Product{{Name: "Book", Price: price}},
 	}
 }
