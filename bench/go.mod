@@ -2,7 +2,10 @@ module github.com/gateway-go/gateway/bench
 
 go 1.26.0
 
-replace github.com/gateway-go/gateway => ../
+replace (
+	github.com/gateway-go/gateway => ../
+	github.com/gateway-go/gateway/contrib/pgx => ../contrib/pgx
+)
 
 require (
 	github.com/PaddleHQ/paddle-go-sdk/v4 v4.1.0
@@ -29,6 +32,7 @@ require (
 	github.com/coder/websocket v1.8.15 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/gateway-go/gateway/contrib/pgx v0.0.0-00010101000000-000000000000
 	github.com/ggicci/httpin v0.20.1 // indirect
 	github.com/ggicci/owl v0.8.2 // indirect
 	github.com/google/go-querystring v1.2.0 // indirect
@@ -45,6 +49,7 @@ require (
 	github.com/lestrrat-go/jsval v0.0.0-20181205002323-20277e9befc0 // indirect
 	github.com/lestrrat-go/pdebug v0.0.0-20180220043849-39f9a71bcabe // indirect
 	github.com/lestrrat-go/structinfo v0.0.0-20190212233437-acd51874663b // indirect
+	github.com/lib/pq v1.10.9
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/molecule-man/go-brrr v1.3.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect

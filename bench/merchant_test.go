@@ -55,14 +55,20 @@ func eachShop(b *testing.B, run func(b *testing.B, dialect database.Dialect)) {
 type stall struct {
 	*testing.B
 
-	dialect database.Dialect
-	db      *sql.DB
-	gw      *mockserver.Server
-	m       *merchant.Merchant[*sql.Tx]
-	reads   atomic.Int64 // of copies
-	hang    atomic.Bool  // account "other" gets no responses to reads
-	paid    func(order string)
-	bodies  sync.Map // the transactions that were copied, by ID
+	dialect    database.Dialect
+	db         *sql.DB
+	dsn        string
+	gw         *mockserver.Server
+	m          *merchant.Merchant[*sql.Tx]
+	accounts   []string
+	reads      atomic.Int64 // of copies
+	hang       atomic.Bool  // account "other" gets no responses to reads
+	fail       atomic.Pointer[func(r *http.Request) (*http.Response, error)]
+	failed     atomic.Int64  // requests that got what fail returns
+	back       chan struct{} // closed when fail ends
+	statements atomic.Int64  // see count
+	paid       func(order string)
+	bodies     sync.Map // the transactions that were copied, by ID
 }
 
 // openStall opens a shop with the accounts "shop" and "other".
@@ -70,24 +76,43 @@ func openStall(b *testing.B, dialect database.Dialect) *stall {
 	b.Helper()
 	gw, err := mockserver.New(mockserver.WithStart(time.Now()))
 	require.NoError(b, err)
-	s := &stall{B: b, dialect: dialect, gw: gw, paid: func(string) {}}
-	name, dsn := "pgx", os.Getenv("DATABASE_URL")
+	s := &stall{B: b, dialect: dialect, gw: gw, paid: func(string) {}, accounts: []string{"shop", "other"}, back: make(chan struct{})}
+	name := "pgx"
 	if dialect == database.DialectSQLite {
 		name = "sqlite"
-		dsn = "file:" + filepath.Join(b.TempDir(), newTable("shop")+".db") +
+		s.dsn = "file:" + filepath.Join(b.TempDir(), newTable("shop")+".db") +
 			"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	} else {
-		admin, err := sql.Open(name, dsn)
-		require.NoError(b, err)
-		schema := newTable("shop")
-		_, err = admin.ExecContext(b.Context(), "CREATE SCHEMA "+schema)
-		require.NoError(b, errors.Join(err, admin.Close()))
-		dsn += "&search_path=" + schema
+		s.dsn = newSchemaDSN(b)
 	}
-	s.db, err = sql.Open(name, dsn)
+	s.db, err = sql.Open(name, s.dsn)
 	require.NoError(b, err)
 	s.serve(s.db)
 	return s
+}
+
+// count serves on a pool that counts statements, without BEGIN and COMMIT.
+func (s *stall) count() (closePool func()) {
+	s.Helper()
+	db := sql.OpenDB(&counting{driver: s.db.Driver(), dsn: s.dsn, n: &s.statements})
+	if len(s.accounts) > 100 {
+		db.SetMaxOpenConns(32)
+	}
+	s.serve(db)
+	return func() { _ = db.Close() }
+}
+
+// newSchemaDSN creates a schema in PostgreSQL, and returns the data source name that has its
+// tables.
+func newSchemaDSN(b *testing.B) string {
+	b.Helper()
+	dsn := os.Getenv("DATABASE_URL")
+	admin, err := sql.Open("pgx", dsn)
+	require.NoError(b, err)
+	schema := newTable("shop")
+	_, err = admin.ExecContext(b.Context(), "CREATE SCHEMA "+schema)
+	require.NoError(b, errors.Join(err, admin.Close()))
+	return dsn + "&sslmode=disable&search_path=" + schema // lib/pq requires TLS by default
 }
 
 // serve opens the merchant's side on a pool.
@@ -97,18 +122,22 @@ func (s *stall) serve(db *sql.DB) {
 	if s.dialect == database.DialectSQLite {
 		on = database.SQLite
 	}
-	cfg := merchant.Config{Logger: slog.New(slog.DiscardHandler)}
-	for _, name := range []string{"shop", "other"} {
-		key := s.key(name)
-		client := s.gw.Account(key).Client(gateway.WithAccount(name), gateway.WithHTTPClient(&http.Client{Transport: s.copies(name)}))
-		cfg.Accounts = append(cfg.Accounts, merchant.Account{Name: name, Client: client, Keys: []webhook.SigningKey{{Key: s.gw.Secret()}}, Zone: time.UTC})
-	}
-	m, err := merchant.Open(s.Context(), on(db), cfg, merchant.Callbacks[*sql.Tx]{
+	m, err := merchant.Open(s.Context(), on(db), s.config(), merchant.Callbacks[*sql.Tx]{
 		Paid:     func(_ context.Context, _ *sql.Tx, c *merchant.Charge) error { s.paid(c.Order); return nil },
 		Refunded: func(_ context.Context, _ *sql.Tx, r *merchant.Refund) error { s.paid(r.ID); return nil },
 	})
 	require.NoError(s, err)
 	s.m = m
+}
+
+func (s *stall) config() merchant.Config {
+	cfg := merchant.Config{Logger: slog.New(slog.DiscardHandler)}
+	for _, name := range s.accounts {
+		key := s.key(name)
+		client := s.gw.Account(key).Client(gateway.WithAccount(name), gateway.WithHTTPClient(&http.Client{Transport: s.copies(name)}))
+		cfg.Accounts = append(cfg.Accounts, merchant.Account{Name: name, Client: client, Keys: []webhook.SigningKey{{Key: s.gw.Secret()}}, Zone: time.UTC})
+	}
+	return cfg
 }
 
 func (s *stall) key(account string) string {
@@ -123,6 +152,10 @@ func (s *stall) key(account string) string {
 func (s *stall) copies(account string) http.RoundTripper {
 	transport := s.gw.Transport()
 	return trip(func(r *http.Request) (*http.Response, error) {
+		if fail := s.fail.Load(); fail != nil {
+			s.failed.Add(1)
+			return (*fail)(r)
+		}
 		if account == "other" && s.hang.Load() && r.Method == http.MethodGet {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
@@ -185,11 +218,7 @@ func (s *stall) close() {
 // charge charges an order on an account, and pays if so. No webhook reports it.
 func (s *stall) charge(account, order string, pays bool) *merchant.Charge {
 	s.Helper()
-	p := merchant.ChargeParams{Account: account, Order: order}
-	p.Amount, p.Method = 700, gateway.Pix
-	p.Buyer = gateway.BuyerParams{Name: "Ana", Email: "ana@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"}}
-	p.Products = []gateway.Product{{Name: "Book", Price: 700}}
-	c, err := s.m.Charge(s.Context(), p)
+	c, err := s.m.Charge(s.Context(), merchant.ChargeParams{Account: account, Order: order, TransactionParams: bought("")})
 	require.NoError(s, err)
 	require.Equal(s, merchant.Pending, c.State)
 	if pays {
@@ -228,6 +257,14 @@ func (s *stall) hasChecks() bool {
 	var one int
 	err := s.db.QueryRowContext(s.Context(), `SELECT 1 FROM gateway_checks LIMIT 1`).Scan(&one)
 	return err == nil || errors.Is(err, sql.ErrNoRows)
+}
+
+// checks is the table that has the times of the comparisons.
+func (s *stall) checks() string {
+	if s.hasChecks() {
+		return "gateway_checks"
+	}
+	return "gateway_charges"
 }
 
 // seed stores n copies of an order with its charge and facts, of which each is due to be
@@ -284,9 +321,9 @@ func (s *stall) copy(table string, n int, where string, other map[string]string,
 // dueNow makes the comparison of a charge due.
 func (s *stall) dueNow(charge string) {
 	s.Helper()
-	table, lease := "gateway_charges", ""
+	table, lease := s.checks(), ""
 	if s.hasChecks() {
-		table, lease = "gateway_checks", ", lease_until = NULL"
+		lease = ", lease_until = NULL"
 	}
 	s.exec(`UPDATE ` + table + ` SET check_at = ` + s.now() + lease + ` WHERE id = '` + charge + `'`)
 }
@@ -431,58 +468,6 @@ func called(calls chan string, order string, wait time.Duration) bool {
 	}
 }
 
-// BenchmarkMerchantLife lets orders live: Charge, the webhook of the payment, its callback,
-// a refund and its callback. It counts all statements, also those that look for work.
-func BenchmarkMerchantLife(b *testing.B) {
-	eachShop(b, func(b *testing.B, dialect database.Dialect) {
-		b.Helper()
-		s := openStall(b, dialect)
-		defer s.close()
-		var statements atomic.Int64
-		counted := sql.OpenDB(&counting{driver: s.db.Driver(), dsn: s.dsn(), n: &statements})
-		defer func() { _ = counted.Close() }()
-		s.serve(counted)
-		for _, kind := range []string{"transaction.created", "transaction.pending", "transaction.refunded"} { // one webhook is counted
-			require.NoError(b, s.gw.Faults.Add(mockserver.DropWebhook().On(kind)))
-		}
-		s.gw.Account(s.gw.Key()).Webhooks.Send(s.m.Webhook("shop"))
-		calls := make(chan string, 1000)
-		s.paid = func(is string) { calls <- is }
-		stop := s.run()
-		defer stop()
-		live := func(order string) {
-			c := s.charge("shop", order, true)
-			require.True(b, called(calls, order, patience))
-			_, err := s.m.Refund(b.Context(), merchant.RefundParams{ID: "r-" + order, Charge: c.ID, UpTo: 300})
-			require.NoError(b, err)
-			require.True(b, called(calls, "r-"+order, patience))
-		}
-		live("warm")
-		statements.Store(0)
-		b.ResetTimer()
-		for i := range b.N {
-			live(fmt.Sprint("O", i))
-		}
-		b.StopTimer()
-		b.ReportMetric(float64(statements.Load())/float64(b.N), "statements/life")
-	})
-}
-
-// dsn returns the data source name of the shop's database, which its search path or file
-// tells.
-func (s *stall) dsn() string {
-	s.Helper()
-	if s.dialect == database.DialectPostgres {
-		var schema string
-		require.NoError(s, s.db.QueryRowContext(s.Context(), `SELECT current_schema()`).Scan(&schema))
-		return os.Getenv("DATABASE_URL") + "&search_path=" + schema
-	}
-	var n int
-	var name, file string
-	require.NoError(s, s.db.QueryRowContext(s.Context(), `PRAGMA database_list`).Scan(&n, &name, &file))
-	return "file:" + file + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
-}
-
 // counting is a driver that counts statements.
 type counting struct {
 	driver driver.Driver
@@ -582,4 +567,220 @@ func (s *stall) history(facts int) {
 		}
 	}
 	require.Fail(s, "the facts are not in the totals", "%d are left", left)
+}
+
+// BenchmarkMerchantUnchanged compares charges with the gateway where nothing is new, after
+// those of a release before this one.
+func BenchmarkMerchantUnchanged(b *testing.B) {
+	const charges = 2_000
+	eachShop(b, func(b *testing.B, dialect database.Dialect) {
+		b.Helper()
+		var took time.Duration
+		var wal int64
+		statements := 0.0
+		for range b.N {
+			s := openStall(b, dialect)
+			s.seed(s.original("shop", "R"), charges, "60000 + i", false)
+			closePool := s.count()
+			if dialect == database.DialectPostgres {
+				s.exec(`ANALYZE`)
+				wal -= walOf(b, s.db)
+			}
+			began := time.Now()
+			stop := s.run()
+			s.until("all are compared", func() bool { return s.due() == 0 })
+			took += time.Since(began)
+			statements += float64(s.statements.Load())
+			if dialect == database.DialectPostgres {
+				wal += walOf(b, s.db)
+			}
+			require.GreaterOrEqual(b, s.reads.Load(), int64(charges))
+			stop()
+			closePool()
+			s.close()
+		}
+		n := float64(b.N * charges)
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(n/took.Seconds(), "comparisons/s")
+		b.ReportMetric(statements/n, "statements/comparison")
+		if dialect == database.DialectPostgres {
+			b.ReportMetric(float64(wal)/n, "WAL-B/comparison")
+		}
+	})
+}
+
+// until waits for a condition.
+func (s *stall) until(what string, is func() bool) {
+	s.Helper()
+	for late := time.Now().Add(2 * patience); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			require.Fail(s, "not in time: "+what)
+		}
+	}
+}
+
+func (s *stall) number(query string) (n int) {
+	s.Helper()
+	require.NoError(s, s.db.QueryRowContext(s.Context(), query).Scan(&n))
+	return n
+}
+
+// due returns how many comparisons are due.
+func (s *stall) due() int {
+	return s.number(`SELECT COUNT(*) FROM ` + s.checks() + ` WHERE check_at <= ` + s.now())
+}
+
+// BenchmarkMerchantIdle counts the statements of a process that has nothing to do.
+func BenchmarkMerchantIdle(b *testing.B) {
+	const settles, lasts = 5 * time.Second, 5 * time.Second
+	for _, accounts := range []int{1, 100} {
+		b.Run(fmt.Sprintf("accounts=%d", accounts), func(b *testing.B) {
+			eachShop(b, func(b *testing.B, dialect database.Dialect) {
+				b.Helper()
+				var statements int64
+				var cpu time.Duration
+				for range b.N {
+					s := openStall(b, dialect)
+					s.accounts = numbered(accounts)
+					closePool := s.count()
+					stop := s.run()
+					time.Sleep(settles)
+					statements -= s.statements.Load()
+					cpu -= processTime(b)
+					time.Sleep(lasts)
+					statements += s.statements.Load()
+					cpu += processTime(b)
+					stop()
+					closePool()
+					s.close()
+				}
+				span := lasts.Seconds() * float64(b.N)
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(float64(statements)/span, "statements/s")
+				b.ReportMetric(float64(cpu.Milliseconds())/span, "cpu-ms/s")
+			})
+		})
+	}
+}
+
+func numbered(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint("shop", i))
+	}
+	return names
+}
+
+// BenchmarkMerchantOpen opens a thousand accounts: in a new database, and after a restart. Open
+// uses as many connections at once as there are accounts, so the pool is limited to 32.
+func BenchmarkMerchantOpen(b *testing.B) {
+	for name, times := range map[string]int{"first": 1, "again": 2} {
+		b.Run("accounts=1000/"+name, func(b *testing.B) {
+			eachShop(b, func(b *testing.B, dialect database.Dialect) {
+				b.Helper()
+				var took time.Duration
+				for range b.N {
+					s := openStall(b, dialect)
+					s.accounts = numbered(1000)
+					var last time.Duration
+					for range times {
+						began := time.Now()
+						closePool := s.count()
+						last = time.Since(began)
+						closePool()
+					}
+					took += last
+					s.close()
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(took.Seconds()/float64(b.N), "s/open")
+			})
+		})
+	}
+}
+
+// BenchmarkMerchantOutage counts the requests of a process while its gateway fails, for three
+// seconds or BENCH_OUTAGE, and how long all that waits takes once the gateway is back. 50
+// charges wait to be sent, 50 to be compared, and the webhooks of 50 payments arrive.
+func BenchmarkMerchantOutage(b *testing.B) {
+	const each = 50
+	lasts, err := time.ParseDuration(cmp.Or(os.Getenv("BENCH_OUTAGE"), "3s"))
+	require.NoError(b, err)
+	for name, fail := range map[string]func(*stall) func(*http.Request) (*http.Response, error){
+		"503":  func(*stall) func(*http.Request) (*http.Response, error) { return status(http.StatusServiceUnavailable) },
+		"429":  func(*stall) func(*http.Request) (*http.Response, error) { return status(http.StatusTooManyRequests) },
+		"hang": (*stall).hangs,
+	} {
+		b.Run(name, func(b *testing.B) {
+			eachShop(b, func(b *testing.B, dialect database.Dialect) {
+				b.Helper()
+				var vain int64
+				var took time.Duration
+				for range b.N {
+					s := openStall(b, dialect)
+					s.waiting(each, fail(s))
+					stop := s.run()
+					time.Sleep(lasts)
+					vain += s.failed.Load()
+					s.fail.Store(nil)
+					close(s.back)
+					began := time.Now()
+					s.until("all is done", func() bool {
+						return s.number(`SELECT COUNT(*) FROM gateway_charges WHERE state = 'paid'`) == 2*each &&
+							s.number(`SELECT COUNT(*) FROM gateway_operations WHERE state <> 'done'`) == 0
+					})
+					took += time.Since(began)
+					stop()
+					s.close()
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(float64(vain)/float64(b.N), "requests-in-vain")
+				b.ReportMetric(took.Seconds()/float64(b.N), "s/recovery")
+			})
+		})
+	}
+}
+
+// waiting lets the gateway fail, while n of each wait: payments whose webhook was lost, webhooks
+// and charges that were stored.
+func (s *stall) waiting(n int, fail func(*http.Request) (*http.Response, error)) {
+	s.Helper()
+	var pending []*merchant.Charge
+	for i := range n {
+		s.charge("shop", fmt.Sprint("P", i), true)
+		pending = append(pending, s.charge("shop", fmt.Sprint("E", i), false))
+	}
+	s.gw.Account(s.gw.Key()).Webhooks.Send(s.m.Webhook("shop"))
+	s.fail.Store(&fail)
+	for i, c := range pending {
+		require.NoError(s, s.gw.Transactions.Pay(c.TransactionID))
+		tx, err := s.db.BeginTx(s.Context(), nil)
+		require.NoError(s, err)
+		_, err = s.m.ChargeTx(s.Context(), tx, merchant.ChargeParams{Account: "shop", Order: fmt.Sprint("O", i), TransactionParams: bought("")})
+		require.NoError(s, errors.Join(err, tx.Commit()))
+	}
+	require.NoError(s, s.gw.Wait(s.Context()))
+	s.exec(`UPDATE ` + s.checks() + ` SET check_at = 0`)
+}
+
+// hangs gives no response, until the connection is reset because the gateway is back.
+func (s *stall) hangs() func(r *http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		case <-s.back:
+			return nil, errors.New("connection reset by peer")
+		}
+	}
+}
+
+// status responds with a status.
+func status(code int) func(r *http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		body := fmt.Sprintf(`{"error":"down","message":"down","status":%d}`, code)
+		return &http.Response{
+			StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: int64(len(body)),
+			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
+		}, nil
+	}
 }
