@@ -22,9 +22,17 @@ const recognizing = 5 * time.Second
 func (m *core) recognize(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, recognizing)
 	defer cancel()
-	results := make(chan error, len(m.accounts))
+	results, reading := make(chan error, len(m.accounts)), make(chan struct{}, readAtOnce)
 	for _, a := range m.accounts {
-		go func() { results <- m.recognizeOne(ctx, a) }()
+		go func() {
+			reading <- struct{}{}
+			own, err := m.outside().OwnTransactions(context.WithoutCancel(ctx), a.Name)
+			<-reading
+			if err == nil {
+				err = m.recognizeOne(ctx, a, own)
+			}
+			results <- err
+		}()
 	}
 	var failed error
 	for range m.accounts {
@@ -33,10 +41,12 @@ func (m *core) recognize(ctx context.Context) error {
 	return failed
 }
 
-func (m *core) recognizeOne(ctx context.Context, a *account) error {
-	own, err := m.outside().OwnTransactions(context.WithoutCancel(ctx), a.Name)
-	if err != nil || len(own) == 0 {
-		return err
+// readAtOnce limits the connections to the database that a thousand accounts take at once.
+const readAtOnce = 8
+
+func (m *core) recognizeOne(ctx context.Context, a *account, own []ledger.OwnTransaction) error {
+	if len(own) == 0 {
+		return nil
 	}
 	for _, t := range own {
 		_, err := a.Client.Transactions.Get(ctx, t.ID, gateway.MaxAttempts(1))
