@@ -73,6 +73,9 @@ func (c *comparer) wants() (list []ledger.Want) {
 	of := [ledger.Lanes]int{slots, slots, max(1, min(routineSlots, routineAll/len(c.slots)))}
 	for lane := range ledger.Lanes {
 		for name, taken := range c.slots {
+			if ledger.Lane(lane) == ledger.Routine && c.m.accounts[name].walking.Load() {
+				continue
+			}
 			n := of[lane]
 			if c.fails[name] > 0 {
 				n = 1
@@ -157,6 +160,11 @@ func (m *core) compare(ctx context.Context, row *ledger.Row, lane ledger.Lane) (
 	if err != nil {
 		return false, again, err
 	}
+	return m.compareRecord(ctx, r, lane)
+}
+
+func (m *core) compareRecord(ctx context.Context, r compared, lane ledger.Lane) (booked bool, again ledger.Plan, err error) {
+	row := r.stored()
 	book, err := r.read(ctx, books.FromComparison)
 	if errors.Is(err, gateway.ErrNotFound) {
 		age := m.clock.now().Sub(row.Created)

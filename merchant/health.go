@@ -85,15 +85,25 @@ type AccountHealth struct {
 	Name       string
 	Operations map[operations.State]int64 // see [operations.Outbox.Counts]
 	Events     webhook.Counts
+
+	// ReadSingly says why the charges of the account are read one by one instead of listed:
+	// what is wrong with the gateway's list of transactions. It is "" if they are listed, or
+	// because of [Account.NoLists]. Lists are tried again after a day or, if one was proved
+	// wrong, after 30 days.
+	ReadSingly string
 }
 
 // Health counts what waits and what fails, for dashboards and for the page of whoever is on
 // call: a few queries in indexes, whose cost grows with what is counted.
 func (m *core) Health(ctx context.Context) (Health, error) {
 	var h Health
+	l, names := m.outside(), m.names()
+	singly, err := l.Singly(ctx, names)
+	if err != nil {
+		return h, err
+	}
 	for _, a := range m.sorted() {
-		is := AccountHealth{Name: a.Name}
-		var err error
+		is := AccountHealth{Name: a.Name, ReadSingly: singly[a.Name]}
 		if is.Operations, err = a.outbox.Counts(ctx); err != nil {
 			return h, err
 		}
@@ -103,7 +113,6 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		h.Problems += int(is.Operations[operations.Ambiguous]+is.Operations[operations.Dead]) + is.Events.Dead
 		h.Accounts = append(h.Accounts, is)
 	}
-	l, names := m.outside(), m.names()
 	callbacks, err := l.Waiting(ctx, names, m.heard, failedOften)
 	if err != nil {
 		return h, err

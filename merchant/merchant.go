@@ -55,6 +55,7 @@ type account struct {
 	m        *core
 	outbox   *operations.Outbox[sqldb.Tx]
 	receiver *webhook.Receiver
+	walking  atomic.Bool // charges that are paid are being listed
 }
 
 // set is [Open].
@@ -179,9 +180,10 @@ func (m *core) Run(ctx context.Context) error {
 			}
 		})
 	}
+	sweeper := newSweeper(m)
 	running.Go(func() { newCourier(m).run(ctx) })
 	running.Go(func() { newComparer(m).run(ctx) })
-	running.Go(func() { newSweeper(m).run(ctx) })
+	running.Go(func() { sweeper.run(ctx) })
 	m.phase.Store(isRunning)
 	<-ctx.Done()
 	m.phase.Store(hasEnded)

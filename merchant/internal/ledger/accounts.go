@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -46,14 +47,20 @@ func (l Ledger) Books(ctx context.Context) ([]string, error) {
 		func(row database.Scanner, book *string) error { return row.Scan(book) })
 }
 
-// DueAccounts returns the accounts whose search for sales or whose balance is due. Without a
-// link there are no sales.
-func (l Ledger) DueAccounts(ctx context.Context, links, balances []string) ([]string, error) {
-	withLinks, args := list(links)
-	withBalance, more := list(balances)
+// Due names the accounts of which each kind of work is done.
+type Due struct{ Links, Balances, Lists []string }
+
+// DueAccounts returns the accounts whose search for sales, whose balance or whose lists are due.
+// Without a link there are no sales.
+func (l Ledger) DueAccounts(ctx context.Context, of Due) ([]string, error) {
+	withLinks, args := list(of.Links)
+	withBalance, balances := list(of.Balances)
+	withLists, lists := list(of.Lists)
 	return all(ctx, l, `SELECT name FROM {s}gateway_accounts WHERE name IN `+withLinks+` AND COALESCE(sweep_at, 0) <= {now}
 			AND EXISTS (SELECT 1 FROM {s}gateway_links WHERE account = gateway_accounts.name)
-		OR name IN `+withBalance+` AND COALESCE(balance_at, 0) <= {now} ORDER BY name`, append(args, more...),
+		OR name IN `+withBalance+` AND COALESCE(balance_at, 0) <= {now}
+		OR name IN `+withLists+` AND (COALESCE(walk_at, 0) <= {now} AND COALESCE(singly_until, 0) <= {now} OR COALESCE(disputes_at, 0) <= {now})
+			AND `+walked+` ORDER BY name`, slices.Concat(args, balances, lists),
 		func(row database.Scanner, name *string) error { return row.Scan(name) })
 }
 
@@ -79,20 +86,6 @@ func (l Ledger) ClaimSweep(ctx context.Context, account string, every, deepEvery
 func (l Ledger) SweepAgain(ctx context.Context, account string) error {
 	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET deep_sweep_at = 0 WHERE name = ?`, account)
 	return err
-}
-
-// ClaimBalance reports whether the balance of an account is due, and has this process note
-// it.
-func (l Ledger) ClaimBalance(ctx context.Context, account string, again time.Duration) (bool, error) {
-	var at int64
-	isDue, err := l.s.Row(ctx, `SELECT COALESCE(balance_at, 0) FROM {s}gateway_accounts WHERE name = ? AND COALESCE(balance_at, 0) <= {now}`,
-		[]any{account}, &at)
-	if err != nil || !isDue {
-		return false, err
-	}
-	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET balance_at = {now} + ? WHERE name = ? AND COALESCE(balance_at, 0) = ?`,
-		again.Milliseconds(), account, at)
-	return n > 0, err
 }
 
 // Balance is an account's balance at the gateway, and the sum of its entries at that time.

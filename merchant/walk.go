@@ -1,0 +1,327 @@
+package merchant
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/spec"
+	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
+)
+
+// A walk compares charges that are paid a page at a time: it claims those that are due soon,
+// before [comparer] does, and lists them by their IDs. A list books nothing. What it shows as it
+// is booked is compared again after Config.CompareEvery; what it shows otherwise, or not at all,
+// is read one by one, as well as each charge once in 30 days. So whatever a list gets wrong costs
+// reads, and what no walk has claimed, because it fails or another release runs, is read when it
+// is due.
+//
+// It rests on updated_at, the assumption books-listed: a second refund of a part shows in nothing
+// else. Where a list or a reading proves that it does not move, the account's charges are read one
+// by one.
+//
+// Payouts and subscriptions are always read one by one. Transfers can't be listed by their IDs
+// or times, so that a walk would have to read those of all systems; the list of subscriptions
+// lacks their charges, which are what is compared.
+const (
+	walkShare = 8                // of CompareEvery, between two walks
+	walkLease = 5 * time.Minute  // of a page and what is read because of it
+	reread    = 30 * day         // after which a charge is read although the list shows nothing new
+	distrust  = 30 * day         // after a list was proved wrong
+	unlisted  = day              // after a list that is of no use
+	settled   = 10 * time.Minute // after which a list has no excuse for not showing a change
+)
+
+// walking is the time between two walks, and how soon a charge must be due to be in the next.
+func (m *core) walking() (every, within time.Duration) {
+	every = max(m.cfg.CompareEvery/walkShare, m.cfg.PollInterval)
+	return every, every * 3 / 2
+}
+
+// walk compares the charges of an account that are due soon. Meanwhile [comparer] leaves them to
+// it: after the process was down for a day, all are due.
+func (m *core) walk(ctx context.Context, a *account) error {
+	a.walking.Store(true)
+	defer a.walking.Store(false)
+	every, within := m.walking()
+	claimed, err := m.outside().ClaimTask(ctx, ledger.WalkTask, a.Name, min(walkLease, every))
+	if err != nil || !claimed {
+		return err
+	}
+	again := every
+	if err = m.walkPages(ctx, a, within); err != nil {
+		again = every / walkShare
+	}
+	return errors.Join(err, m.outside().TaskIn(context.WithoutCancel(ctx), ledger.WalkTask, a.Name, again))
+}
+
+// walkPages compares the charges that are due within a time.
+func (m *core) walkPages(ctx context.Context, a *account, within time.Duration) error {
+	for {
+		claims, err := m.outside().ClaimCharges(ctx, a.Name, within, spec.MaxPageSize, walkLease)
+		if err != nil || len(claims) == 0 {
+			return err
+		}
+		p := &walkedPage{core: m, account: a, claims: claims}
+		err = p.compare(ctx)
+		if p.fault != "" {
+			m.cfg.Logger.LogAttrs(ctx, slog.LevelError, "merchant: charges are read one by one, because of the gateway's list of transactions",
+				slog.String("account", a.Name), slog.String("fault", p.fault), slog.Duration("for", p.forTime))
+			return errors.Join(err, m.outside().ReadSingly(context.WithoutCancel(ctx), a.Name, p.fault, p.forTime))
+		}
+		if err != nil || len(claims) < spec.MaxPageSize {
+			return err
+		}
+	}
+}
+
+// walkedPage is a page of a walk.
+type walkedPage struct {
+	*core
+
+	account *account
+	claims  []ledger.Claim // those that are left
+	fault   string         // why the list can't be relied on
+	forTime time.Duration
+}
+
+// doubt notes that the list can't be relied on for a time.
+func (p *walkedPage) doubt(why string, forTime time.Duration) {
+	if p.forTime < forTime {
+		p.fault, p.forTime = why, forTime
+	}
+}
+
+// single is a charge of a page that is read.
+type single struct {
+	claim ledger.Claim
+	row   *ledger.Row
+	item  *gateway.Transaction // as the list shows it; nil if it doesn't
+	equal bool                 // to what is booked
+
+	booked, failed bool
+	seen           *gateway.Transaction
+	plan           ledger.Plan
+}
+
+// compare compares the charges of a page. Those that it did not compare are due when they were.
+func (p *walkedPage) compare(ctx context.Context) (err error) {
+	defer func() {
+		if len(p.claims) > 0 {
+			err = errors.Join(err, p.outside().Return(context.WithoutCancel(ctx), p.claims))
+		}
+	}()
+	ids := make([]string, len(p.claims))
+	claims := make(map[string]ledger.Claim)
+	for i, c := range p.claims {
+		ids[i], claims[c.ID] = c.ID, c
+	}
+	rows, err := p.outside().RowsOf(ctx, ledger.Charges, p.account.Book, ids)
+	if err != nil {
+		return err
+	}
+	items, err := p.list(ctx, rows)
+	if err != nil || p.fault != "" {
+		return err
+	}
+	now := p.clock.now()
+	plans := make(map[ledger.Plan][]ledger.Claim)
+	var singles []*single
+	for i := range rows {
+		row := &rows[i]
+		ch, err := p.chargeOf(row)
+		if err != nil {
+			return err
+		}
+		s := &single{claim: claims[row.ID], row: row, item: items[row.Resource]}
+		delete(claims, row.ID)
+		s.equal = ch.listed(s.item)
+		if s.equal && !p.rereads(row, s.claim.Due, now) {
+			plan := ch.next(now, &p.cfg)
+			plans[plan] = append(plans[plan], s.claim)
+			continue
+		}
+		singles = append(singles, s)
+	}
+	for _, c := range claims { // its record was deleted by hand
+		plans[ledger.Plan{Never: true}] = append(plans[ledger.Plan{Never: true}], c)
+	}
+	if err := p.release(ctx, plans); err != nil {
+		return err
+	}
+	p.read(ctx, singles)
+	return errors.Join(p.judge(ctx, len(rows), singles), ctx.Err())
+}
+
+// list lists the transactions of charges, by their IDs in lower case. One alone is not worth a
+// list. A transaction that is listed twice is shown as it was last.
+func (p *walkedPage) list(ctx context.Context, rows []ledger.Row) (map[string]*gateway.Transaction, error) {
+	if len(rows) < 2 {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	asked := make(map[string]bool)
+	var ids []string
+	for i := range rows {
+		if id := rows[i].Resource; id != "" && !asked[id] {
+			asked[id] = true
+			ids = append(ids, id)
+		}
+	}
+	page, err := p.account.Client.Transactions.List(ctx, gateway.TransactionListParams{Limit: spec.MaxPageSize, ID: ids})
+	switch {
+	case rejects(err):
+		p.doubt("it is rejected: "+err.Error(), unlisted)
+		return nil, nil //nolint:nilnil // see above
+	case err != nil:
+		return nil, err
+	}
+	items := make(map[string]*gateway.Transaction)
+	for i := range page.Items {
+		t := &page.Items[i]
+		id := strings.ToLower(t.ID)
+		switch {
+		case !asked[id]:
+			p.doubt("it has transactions whose IDs were not asked for", unlisted)
+		case t.UpdatedAt.IsZero():
+			p.doubt("it shows no updated_at", distrust)
+		case behindPayment(t) > settled:
+			p.doubt("updated_at of transaction "+t.ID+" is before its payment", distrust)
+		}
+		if other := items[id]; other == nil || other.UpdatedAt.Before(t.UpdatedAt.Time) {
+			items[id] = t
+		}
+	}
+	return items, nil
+}
+
+// behindPayment returns by how much updated_at is before the payment, which has changed the
+// transaction.
+func behindPayment(t *gateway.Transaction) time.Duration {
+	if t.PaidAt.IsZero() {
+		return 0
+	}
+	return t.PaidAt.Sub(t.UpdatedAt.Time)
+}
+
+// listed reports whether a transaction of a list, nil if the list lacks it, shows only what is
+// booked. Its updated_at may be in whole seconds.
+func (ch *charge) listed(t *gateway.Transaction) bool {
+	return t != nil && behindPayment(t) < time.Second && ch.unmoved(t, ledger.Routine) && (!books.ShowsMoney(t) || ch.shows(t))
+}
+
+// rejects reports whether a gateway does not allow a list: asking again would not help.
+func rejects(err error) bool {
+	for _, is := range []error{gateway.ErrValidation, gateway.ErrForbidden, gateway.ErrNotFound} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// rereads reports whether a charge is read although the list shows nothing new: once in 30
+// days of its life, counted from its creation. It was compared last CompareEvery before it was due.
+func (p *walkedPage) rereads(row *ledger.Row, due, now time.Time) bool {
+	nth := func(t time.Time) time.Duration { return t.Sub(row.Created) / reread }
+	return nth(due.Add(-p.cfg.CompareEvery)) != nth(now)
+}
+
+// read reads charges one by one, four at a time.
+func (p *walkedPage) read(ctx context.Context, list []*single) {
+	var reading sync.WaitGroup
+	free := make(chan struct{}, slots)
+	for _, s := range list {
+		free <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-free }()
+			if ctx.Err() == nil {
+				p.readOne(ctx, s)
+			}
+		})
+	}
+	reading.Wait()
+}
+
+func (p *walkedPage) readOne(ctx context.Context, s *single) {
+	s.failed, s.plan = true, ledger.Plan{Wait: time.Minute + rand.N(time.Minute/4), Lane: ledger.Routine} //nolint:gosec // jitter needs no secrecy
+	err := p.guarded(ctx, "a comparison", func() error {
+		r, err := p.chargeOf(s.row)
+		if err == nil {
+			s.booked, s.plan, err = p.compareRecord(ctx, r, ledger.Routine)
+			s.seen = r.seen
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		s.failed = false
+	case errors.Is(err, ledger.ErrBusy):
+		s.plan = ledger.Plan{Wait: busyWait, Lane: ledger.Routine}
+	case ctx.Err() == nil:
+		p.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(s.row.Kind), s.row.ID))
+	}
+}
+
+// judge plans when the charges that were read are compared again, and notes what the readings
+// say about the list of a page with n charges.
+func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
+	inVain := 0
+	plans := make(map[ledger.Plan][]ledger.Claim)
+	for _, s := range list {
+		switch t := s.seen; {
+		case ctx.Err() != nil && s.failed: // it is returned
+			continue
+		case s.failed || t == nil:
+		case !s.booked && !s.equal:
+			inVain++
+		case s.booked && s.equal && t.UpdatedAt.Time.Equal(s.item.UpdatedAt.Time):
+			p.doubt("updated_at of transaction "+t.ID+" did not move with a change", distrust)
+		case s.booked && s.equal && p.clock.now().Sub(t.UpdatedAt.Time) > settled:
+			p.doubt("it did not show a change of transaction "+t.ID, distrust)
+		}
+		if !s.booked {
+			plans[s.plan] = append(plans[s.plan], s.claim)
+		}
+	}
+	if n > 1 && inVain > n/2 {
+		p.doubt("most of what it shows otherwise, or lacks, is as it was booked", unlisted)
+	}
+	booked := make(map[string]bool)
+	for _, s := range list {
+		booked[s.claim.ID] = s.booked
+	}
+	p.done(func(c ledger.Claim) bool { return booked[c.ID] })
+	return p.release(ctx, plans)
+}
+
+// release plans comparisons that changed nothing anew, with one statement for each wait.
+func (p *walkedPage) release(ctx context.Context, plans map[ledger.Plan][]ledger.Claim) error {
+	for plan, claims := range plans {
+		if err := p.outside().Release(context.WithoutCancel(ctx), claims, plan); err != nil {
+			return err
+		}
+		ended := make(map[string]bool)
+		for _, c := range claims {
+			ended[c.ID] = true
+		}
+		p.done(func(c ledger.Claim) bool { return ended[c.ID] })
+	}
+	return nil
+}
+
+// done removes claims that have ended.
+func (p *walkedPage) done(ended func(ledger.Claim) bool) {
+	var left []ledger.Claim
+	for _, c := range p.claims {
+		if !ended(c) {
+			left = append(left, c)
+		}
+	}
+	p.claims = left
+}
