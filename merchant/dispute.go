@@ -83,13 +83,13 @@ func (d *disputed) add(page *gateway.Page[gateway.Transaction]) {
 }
 
 func (d *disputes) compare(ctx context.Context) error {
-	if err := d.learn(ctx); err != nil || len(d.states) == 0 {
+	// It is the same for all searches of a day, so that their totals can be compared. A voucher is
+	// paid after its creation.
+	from := d.clock.now().Add(-d.cfg.CompareFor - giveUp).Truncate(day)
+	if err := d.learn(ctx, from); err != nil || len(d.states) == 0 {
 		return err
 	}
 	found := &disputed{items: make(map[string]*gateway.Transaction)}
-	// A day is the same for all searches in it, so that their totals can be compared. A voucher
-	// is paid after its creation.
-	from := d.clock.now().Add(-d.cfg.CompareFor - giveUp).Truncate(day)
 	page, err := d.page(ctx, from, d.states)
 	switch {
 	case err != nil:
@@ -114,18 +114,18 @@ func (d *disputes) page(ctx context.Context, from time.Time, states []gateway.Tr
 
 // learn finds out once a day which states the gateway knows: one that it does not know makes it
 // reject the list.
-func (d *disputes) learn(ctx context.Context) error {
+func (d *disputes) learn(ctx context.Context, from time.Time) error {
 	now := d.clock.now()
 	if !d.learned.IsZero() && now.Sub(d.learned) < day {
 		return nil
 	}
 	all := append(slices.Clone(openDisputes), gateway.TransactionChargedback)
 	known := all
-	_, err := d.page(ctx, now, all)
+	_, err := d.page(ctx, from, all)
 	if errors.Is(err, gateway.ErrValidation) {
 		known, err = nil, nil
 		for _, s := range all {
-			switch _, failed := d.page(ctx, now, []gateway.TransactionStatus{s}); {
+			switch _, failed := d.page(ctx, from, []gateway.TransactionStatus{s}); {
 			case failed == nil:
 				known = append(known, s)
 			case !errors.Is(failed, gateway.ErrValidation):

@@ -103,7 +103,10 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		return h, err
 	}
 	for _, a := range m.sorted() {
-		is := AccountHealth{Name: a.Name, ReadSingly: singly[a.Name]}
+		is := AccountHealth{Name: a.Name}
+		if !a.NoLists {
+			is.ReadSingly = singly[a.Name]
+		}
 		if is.Operations, err = a.outbox.Counts(ctx); err != nil {
 			return h, err
 		}

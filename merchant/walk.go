@@ -126,23 +126,24 @@ func (p *walkedPage) compare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	items, err := p.list(ctx, rows)
+	charges := make([]*charge, len(rows))
+	for i := range rows {
+		if charges[i], err = p.chargeOf(&rows[i]); err != nil {
+			return err
+		}
+	}
+	items, err := p.list(ctx, charges)
 	if err != nil || p.fault != "" {
 		return err
 	}
 	now := p.clock.now()
 	plans := make(map[ledger.Plan][]ledger.Claim)
 	var singles []*single
-	for i := range rows {
-		row := &rows[i]
-		ch, err := p.chargeOf(row)
-		if err != nil {
-			return err
-		}
-		s := &single{claim: claims[row.ID], row: row, item: items[row.Resource]}
-		delete(claims, row.ID)
+	for _, ch := range charges {
+		s := &single{claim: claims[ch.ID], row: ch.stored(), item: items[ch.Resource]}
+		delete(claims, ch.ID)
 		s.equal = ch.listed(s.item)
-		if s.equal && !p.rereads(row, s.claim.Due, now) {
+		if s.equal && !p.rereads(s.row, s.claim.Due, now) {
 			plan := ch.next(now, &p.cfg)
 			plans[plan] = append(plans[plan], s.claim)
 			continue
@@ -161,16 +162,16 @@ func (p *walkedPage) compare(ctx context.Context) (err error) {
 
 // list lists the transactions of charges, by their IDs in lower case. One alone is not worth a
 // list. A transaction that is listed twice is shown as it was last.
-func (p *walkedPage) list(ctx context.Context, rows []ledger.Row) (map[string]*gateway.Transaction, error) {
-	if len(rows) < 2 {
+func (p *walkedPage) list(ctx context.Context, charges []*charge) (map[string]*gateway.Transaction, error) {
+	if len(charges) < 2 {
 		return nil, nil //nolint:nilnil // there are none
 	}
 	asked := make(map[string]bool)
 	var ids []string
-	for i := range rows {
-		if id := rows[i].Resource; id != "" && !asked[id] {
-			asked[id] = true
-			ids = append(ids, id)
+	for _, ch := range charges {
+		if ch.Resource != "" {
+			asked[ch.Resource] = true
+			ids = append(ids, ch.Books.TransactionID)
 		}
 	}
 	page, err := p.account.Client.Transactions.List(ctx, gateway.TransactionListParams{Limit: spec.MaxPageSize, ID: ids})

@@ -166,21 +166,28 @@ func (w *world) compares() {
 	w.Helper()
 	stop := w.start()
 	defer stop()
-	w.soon("nothing is due any more", func() bool {
-		return w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_checks WHERE check_at <= %d OR lease_until IS NOT NULL`,
-			time.Now().UnixMilli())) == 0 && w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_accounts
-			WHERE name = 'shop' AND (COALESCE(walk_at, 0) <= %[1]d AND COALESCE(singly_until, 0) <= %[1]d OR COALESCE(disputes_at, 0) <= %[1]d)`,
-			time.Now().Add(6*time.Minute).UnixMilli())) == 0 // the leases have ended
+	w.eventually("nothing is due any more", func() bool {
+		// The lists first: they make comparisons due. Their leases have ended.
+		ended := time.Now().Add(6 * time.Minute).UnixMilli()
+		return w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_accounts WHERE name = 'shop'
+			AND (COALESCE(walk_at, 0) <= %[1]d AND COALESCE(singly_until, 0) <= %[1]d OR COALESCE(disputes_at, 0) <= %[1]d)`, ended)) == 0 &&
+			w.pending() == 0
 	})
 	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
 	defer cancel()
 	require.NoError(w, w.m.Idle(ctx))
 }
 
+// pending returns how many comparisons are due or running.
+func (w *world) pending() int {
+	w.Helper()
+	return w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_checks WHERE check_at <= %d OR lease_until IS NOT NULL`, time.Now().UnixMilli()))
+}
+
 // searched waits until the search for disputes has ended.
 func (w *world) searched() {
 	w.Helper()
-	w.soon("a search for disputes", func() bool {
+	w.eventually("a search for disputes", func() bool {
 		return w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_accounts WHERE disputes_at > %d`, time.Now().Add(6*time.Minute).UnixMilli())) == 1
 	})
 }
@@ -259,7 +266,8 @@ func TestUnchangedChargesCostAPageForEachHundred(t *testing.T) {
 		w.passes(dayLong)
 		statements := atomic.Int64{}
 		_, db := w.tapped(func(statement string) string {
-			if strings.Contains(statement, "gateway_checks SET") || strings.Contains(statement, "FROM gateway_charges") {
+			isLook := strings.Contains(statement, "json_to_recordset") // of an idle process
+			if strings.Contains(statement, "gateway_checks SET") && !isLook || strings.Contains(statement, "FROM gateway_charges") {
 				statements.Add(1)
 			}
 			return statement
@@ -278,7 +286,7 @@ func TestUnchangedChargesCostAPageForEachHundred(t *testing.T) {
 		assert.Empty(w, reads)
 		assert.LessOrEqual(w, l.disputes.Load(), int64(2))
 		w.Logf("%d charges: %d pages, %d disputes, %d statements", n, pages, l.disputes.Load(), statements.Load())
-		assert.Less(w, statements.Load(), int64(3*n/100+40), "three of each page, and the claims of an idle process")
+		assert.Less(w, statements.Load(), int64(3*n/100+10), "three of each page")
 		assert.Equal(w, n, w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_checks WHERE lane = 2 AND check_at > %d`, time.Now().Add(23*time.Hour).UnixMilli())))
 	})
 }
@@ -364,7 +372,7 @@ func TestAListThatIsWrongCostsReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dialects(t, func(w *world) {
+			each(t, func(w *world) {
 				l := w.unheard()
 				for i := range 6 {
 					w.paidBy(pix(fmt.Sprint("L", i), 1000))
@@ -391,7 +399,7 @@ func TestAListThatIsWrongCostsReads(t *testing.T) {
 					assert.Contains(w, singly, wrong.singly)
 				}
 				assert.Empty(w, w.problems(), "a list proves nothing")
-			})
+			}, mockserver.WithDialect(mockserver.Live))
 		})
 	}
 }
@@ -457,14 +465,13 @@ func TestADisputeThatNoReadingConfirmsIsNotBooked(t *testing.T) {
 		l.read = func(_ *http.Request, data map[string]any) { data["status"] = "paid" }
 		l.forget()
 		w.start()
-		w.searched()
-		for range 8 {
-			w.passes(15 * time.Minute)
+		for i := range 8 {
 			w.searched()
+			w.eventually("it is read", func() bool { return w.pending() == 0 })
+			_, reads := l.asked()
+			assert.Len(w, reads, min(i+1, 4))
+			w.passes(15 * time.Minute)
 		}
-		w.soon("it is read", func() bool { _, reads := l.asked(); return len(reads) >= 4 })
-		_, reads := l.asked()
-		assert.Len(w, reads, 4)
 		assert.Zero(w, w.state("N1").Disputed)
 	}, mockserver.WithDialect(mockserver.Live))
 }
@@ -547,7 +554,7 @@ func TestAWalkContinuesAfterADeath(t *testing.T) {
 		left := func() int {
 			return w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_checks WHERE check_at <= %d`, time.Now().UnixMilli()))
 		}
-		w.soon("the others are compared", func() bool { return left() == 100 })
+		w.eventually("the others are compared", func() bool { return left() == 100 })
 		stop()
 		w.passes(3 * time.Hour)
 		w.compares()
@@ -594,10 +601,10 @@ func TestProcessesShareAWalk(t *testing.T) {
 		l := w.unheard()
 		w.paidCopies(w.paidBy(pix("P", 1000)), 399)
 		w.passes(dayLong - time.Hour) // what is due already, the other one reads
-		l.forget()
 		first := w.m
 		second, err := w.openOn(w.connect(), w.cfg)
 		require.NoError(w, err)
+		l.forget() // Open has read a transaction
 		w.m = second
 		stop := w.start()
 		w.m = first
@@ -702,8 +709,8 @@ func TestNoListsReadsEachCharge(t *testing.T) {
 		w.passes(dayLong)
 		l.forget()
 		stop := w.start()
-		w.soon("the refund is booked", func() bool { return w.state("N1").Left() == 700 })
-		w.soon("all are read", func() bool { _, reads := l.asked(); return len(reads) == 3 })
+		w.eventually("the refund is booked", func() bool { return w.state("N1").Left() == 700 })
+		w.eventually("all are read", func() bool { _, reads := l.asked(); return len(reads) == 3 })
 		stop()
 		pages, _ := l.asked()
 		assert.Zero(w, pages)
