@@ -3,6 +3,7 @@ package merchant
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -38,10 +39,11 @@ const (
 	settled   = 10 * time.Minute // after which a list has no excuse for not showing a change
 )
 
-// walking is the time between two walks, and how soon a charge must be due to be in the next.
+// walking is the time between two walks, and how soon a charge must be due to be in the next. One
+// that was compared is not in it again.
 func (m *core) walking() (every, within time.Duration) {
 	every = max(m.cfg.CompareEvery/walkShare, m.cfg.PollInterval)
-	return every, every * 3 / 2
+	return every, min(every*3/2, m.cfg.CompareEvery/2)
 }
 
 // walk compares the charges of an account that are due soon. Meanwhile [comparer] leaves them to
@@ -250,21 +252,23 @@ func (p *walkedPage) read(ctx context.Context, list []*single) {
 }
 
 func (p *walkedPage) readOne(ctx context.Context, s *single) {
-	s.failed, s.plan = true, ledger.Plan{Wait: time.Minute + rand.N(time.Minute/4), Lane: ledger.Routine} //nolint:gosec // jitter needs no secrecy
+	s.failed = true
+	var plan ledger.Plan
 	err := p.guarded(ctx, "a comparison", func() error {
 		r, err := p.chargeOf(s.row)
 		if err == nil {
-			s.booked, s.plan, err = p.compareRecord(ctx, r, ledger.Routine)
+			s.booked, plan, err = p.compareRecord(ctx, r, ledger.Routine)
 			s.seen = r.seen
 		}
 		return err
 	})
 	switch {
 	case err == nil:
-		s.failed = false
+		s.failed, s.plan = false, plan
 	case errors.Is(err, ledger.ErrBusy):
-		s.plan = ledger.Plan{Wait: busyWait, Lane: ledger.Routine}
+		s.plan = ledger.Plan{Wait: busyWait, Lane: ledger.Open}
 	case ctx.Err() == nil:
+		s.plan = ledger.Plan{Wait: (time.Minute + rand.N(time.Minute/4)).Round(time.Second), Lane: ledger.Routine} //nolint:gosec // jitter needs no secrecy
 		p.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(s.row.Kind), s.row.ID))
 	}
 }
@@ -272,9 +276,12 @@ func (p *walkedPage) readOne(ctx context.Context, s *single) {
 // judge plans when the charges that were read are compared again, and notes what the readings
 // say about the list of a page with n charges.
 func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
-	inVain := 0
+	inVain, failed := 0, 0
 	plans := make(map[ledger.Plan][]ledger.Claim)
 	for _, s := range list {
+		if s.failed && s.plan.Lane == ledger.Routine && ctx.Err() == nil {
+			failed++
+		}
 		switch t := s.seen; {
 		case ctx.Err() != nil && s.failed: // it is returned
 			continue
@@ -286,7 +293,7 @@ func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
 		case s.booked && s.equal && p.clock.now().Sub(t.UpdatedAt.Time) > settled:
 			p.doubt("it did not show a change of transaction "+t.ID, distrust)
 		}
-		if !s.booked {
+		if s.failed || !s.booked {
 			plans[s.plan] = append(plans[s.plan], s.claim)
 		}
 	}
@@ -295,10 +302,14 @@ func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
 	}
 	booked := make(map[string]bool)
 	for _, s := range list {
-		booked[s.claim.ID] = s.booked
+		booked[s.claim.ID] = s.booked && !s.failed
 	}
 	p.done(func(c ledger.Claim) bool { return booked[c.ID] })
-	return p.release(ctx, plans)
+	err := p.release(ctx, plans)
+	if failed > 0 && err == nil { // they are due soon: going on would read them again and again
+		err = fmt.Errorf("%d charges could not be read", failed)
+	}
+	return err
 }
 
 // release plans comparisons that changed nothing anew, with one statement for each wait.

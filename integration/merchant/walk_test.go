@@ -737,3 +737,24 @@ func TestAWalkClaimsWhatIsDueSoonBeforeItIsRead(t *testing.T) {
 		assert.Greater(w, wait, 23*time.Hour, "compared, so the next comparison is a day later")
 	})
 }
+
+// Charges that can't be read are not read again and again by the walk that has found them.
+func TestAWalkEndsIfChargesCanNotBeRead(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		l := w.unheard()
+		w.paidCopies(w.paidBy(pix("E", 1000)), 149)
+		l.change = func([]map[string]any) []map[string]any { return []map[string]any{} }
+		require.NoError(w, w.gw.Faults.Add(mockserver.Status(http.StatusConflict).On("transactions.get")))
+		w.passes(dayLong - time.Hour) // no read is due
+		l.forget()
+		stop := w.start()
+		w.eventually("the walk has ended", func() bool {
+			return w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_accounts WHERE walk_at > %d`, time.Now().Add(10*time.Minute).UnixMilli())) == 1
+		})
+		stop()
+		pages, reads := l.asked()
+		assert.Equal(w, 1, pages)
+		assert.Equal(w, 100, len(reads)) //nolint:testifylint // they are too many to print
+	})
+}
