@@ -133,7 +133,7 @@ func (c *Client) configure(opts []Option) error {
 	}
 	c.engine = &transport.Engine{
 		HTTP: transport.WrapClient(client), Logger: s.logger,
-		FirstWait: s.firstWait, LongestWait: s.longestWait, Jitter: s.jitter, Observe: s.observeAttempts(),
+		FirstWait: s.firstWait, LongestWait: s.longestWait, Jitter: s.jitter, Observe: s.observeAttempts(), Gate: s.gate(),
 	}
 	c.header = http.Header{
 		"Accept":     {"application/json, application/problem+json"},

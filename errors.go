@@ -40,8 +40,8 @@ const (
 	// for a rejection.
 	ErrOutcomeUnknown sentinelError = "it is not known whether the request was applied"
 	// ErrNotSent means that the request was not sent: the gateway could not be
-	// reached (dial, DNS, TLS, proxy), there was no credential for it, or the
-	// context ended first. Nothing was applied.
+	// reached (dial, DNS, TLS, proxy), there was no credential for it, a [Gate]
+	// refused it, or the context ended first. Nothing was applied.
 	ErrNotSent sentinelError = "the request was not sent"
 
 	ErrValidation   sentinelError = "the request is invalid"                 // 400, 422, or detected before sending

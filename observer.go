@@ -3,6 +3,8 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/gateway-go/gateway/internal/transport"
@@ -46,6 +48,7 @@ type AttemptResult struct {
 	StatusCode int           // 0 if there was no response
 	RequestID  string        // the gateway's trace id
 	Err        error         // why there is no complete response; contains no URL or credential
+	RetryAfter time.Duration // the wait that the response requests
 	Retry      bool          // another attempt follows
 	Wait       time.Duration // until that attempt
 }
@@ -56,6 +59,60 @@ func WithObserver(o Observer) Option {
 	return func(s *settings) error {
 		s.observer = o
 		return nil
+	}
+}
+
+// Gate decides before each attempt of a client's calls whether it is made now, below the
+// client's retries: for a circuit breaker or a limit on the rate; see [WithGate].
+//
+// It runs on the caller's goroutine, concurrently for concurrent calls, and may wait, until ctx
+// ends at the latest. If it returns an error, nothing is sent, and the call ends: after a first
+// attempt with [ErrNotSent], which wraps the error, after another one with the outcome of the
+// attempts before. Otherwise the function that it returns is called once when the attempt has
+// ended. It gets the outcome, without Retry and Wait, and returns whether the call may
+// make another attempt. If the transport panics, the result is empty. The function may be nil.
+type Gate interface {
+	Enter(ctx context.Context, a Attempt) (leave func(AttemptResult) (more bool), err error)
+}
+
+// WithGate makes every attempt ask g. Gates add up: an attempt is made if each of them admits
+// it. They are asked in the order in which they were added.
+func WithGate(g Gate) Option {
+	return func(s *settings) error {
+		if g == nil {
+			return errors.New("gateway: WithGate needs a gate")
+		}
+		s.gates = append(slices.Clip(s.gates), g)
+		return nil
+	}
+}
+
+// gate adapts the gates to the transport.
+func (s *settings) gate() transport.Gate {
+	if len(s.gates) == 0 {
+		return nil
+	}
+	gates := s.gates
+	return func(ctx context.Context, a transport.Attempt) (func(transport.AttemptResult) bool, error) {
+		var entered []func(AttemptResult) bool
+		leave := func(res AttemptResult) bool {
+			more := true
+			for _, f := range entered {
+				more = f(res) && more
+			}
+			return more
+		}
+		for _, g := range gates {
+			f, err := g.Enter(ctx, Attempt{Operation: Operation(a.Operation), Number: a.Number, Scheme: a.Scheme, Host: a.Host})
+			if err != nil {
+				leave(AttemptResult{})
+				return nil, err
+			}
+			if f != nil {
+				entered = append(entered, f)
+			}
+		}
+		return func(res transport.AttemptResult) bool { return leave(AttemptResult(res)) }, nil
 	}
 }
 

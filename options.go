@@ -38,6 +38,7 @@ type settings struct {
 
 	idempotencyKeys bool // the gateway supports the Idempotency-Key header
 	observer        Observer
+	gates           []Gate
 }
 
 func defaultSettings() settings {

@@ -33,7 +33,8 @@ const modulePath = "github.com/gateway-go/gateway"
 func exportedTypes(t *testing.T) []reflect.Type {
 	t.Helper()
 	found := reachable(
-		gateway.New, gateway.OperationFromContext, gateway.Observer{}, gateway.ResponseInto, gateway.Error{}, gateway.OutcomeError{}, gateway.ValidationError{},
+		gateway.New, gateway.OperationFromContext, gateway.Observer{}, gateway.WithGate, gateway.ResponseInto, gateway.Error{}, gateway.OutcomeError{},
+		gateway.ValidationError{},
 		legacy.New, mockserver.Run, mockserver.WithDialect, mockserver.WithProduction, mockserver.ControlError{},
 		webhook.New, webhook.NewReconciler, webhook.NewMemoryStore, webhook.ClaimFromContext, webhook.OnTransaction,
 		webhook.Verifier{}, webhook.ErrMissingSignature, webhooktest.Run, webhooktest.Every,

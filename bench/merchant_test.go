@@ -536,3 +536,50 @@ func (c *countingConn) CheckNamedValue(v *driver.NamedValue) error {
 	v.Value = value
 	return err
 }
+
+// BenchmarkMerchantSums measures the calls whose cost could grow with all that was ever booked.
+func BenchmarkMerchantSums(b *testing.B) {
+	for _, facts := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("%d facts", facts), func(b *testing.B) {
+			eachShop(b, func(b *testing.B, dialect database.Dialect) {
+				b.Helper()
+				s := openStall(b, dialect)
+				defer s.close()
+				s.history(facts)
+				month := time.Now().UTC().Format("2006-01")
+				for name, call := range map[string]func() error{
+					"Month":  func() error { _, err := s.m.Month(b.Context(), "shop", month); return err },
+					"Idle":   func() error { return s.m.Idle(b.Context()) },
+					"Health": func() error { _, err := s.m.Health(b.Context()); return err },
+				} {
+					b.Run(name, func(b *testing.B) {
+						for b.Loop() {
+							require.NoError(b, call())
+						}
+						b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N), "ms/call")
+					})
+				}
+			})
+		})
+	}
+}
+
+// history stores orders with that many facts in all, and lets the shop run until it has
+// nothing to do.
+func (s *stall) history(facts int) {
+	s.Helper()
+	c := s.original("shop", "A")
+	var each, left int
+	require.NoError(s, s.db.QueryRowContext(s.Context(), `SELECT COUNT(*) FROM gateway_facts WHERE subject = 'order/A'`).Scan(&each))
+	s.seed(c, facts/each, "", false)
+	s.exec(`ANALYZE`)
+	defer s.run()()
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		err := s.db.QueryRowContext(s.Context(), `SELECT COUNT(*) FROM gateway_facts WHERE seq >=
+			(SELECT first FROM gateway_unsummed ORDER BY last DESC LIMIT 1)`).Scan(&left)
+		if err != nil || left == 0 { // a release before the totals has no such table
+			return
+		}
+	}
+	require.Fail(s, "the facts are not in the totals", "%d are left", left)
+}

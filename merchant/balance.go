@@ -34,8 +34,11 @@ func (m *core) noteBalance(ctx context.Context, a *account) error {
 	if err != nil {
 		return err
 	}
-	is, err := l.Booked(ctx, a.Name, currency)
-	if err != nil {
+	var is ledger.Balance
+	if err := m.byIndex(ctx, func(l ledger.Ledger) (err error) {
+		is, err = l.Booked(ctx, a.Name, currency)
+		return err
+	}); err != nil {
 		return err
 	}
 	is.Balance = balance

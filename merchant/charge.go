@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
@@ -270,10 +271,12 @@ func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 // waiting is the key of an outcomeOf in the context of a call that waits for it.
 type waiting struct{}
 
-// outcomeOf is the outcome of the request for a charge, as its handler has stored it.
+// outcomeOf is the outcome of the request for a charge, as its handler has stored it, or a
+// refund whose handler stores it.
 type outcomeOf struct {
-	ref    string
+	ref    string // of the charge, or the ID of the refund
 	charge *Charge
+	of     *charge // that the refund is of
 }
 
 // Send sends a stored charge now, in this goroutine, and returns it as it is then. Not to
@@ -336,7 +339,7 @@ func (m *core) send(ctx context.Context, a *account, kind, key string, request i
 		}
 		request = list[0].ID
 	}
-	_, err := a.outbox.Send(ctx, request)
+	_, err := a.outbox.Send(gate.With(ctx, a.gate), request)
 	return err
 }
 

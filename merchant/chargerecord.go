@@ -126,36 +126,25 @@ func (m *core) loadCharge(ctx context.Context, l ledger.Ledger, id string) (*cha
 	return m.chargeOf(row)
 }
 
-// loadRefunds adds the refunds of charges of one subject. What was not paid has none.
-func (m *core) loadRefunds(ctx context.Context, l ledger.Ledger, charges []*charge) error {
-	var w ledger.RefundWhere
-	paid := make(map[string]*charge)
-	for _, ch := range charges {
-		if ch.Books.Paid > 0 {
-			paid[ch.ID] = ch
-			w = ledger.RefundWhere{Subject: ch.Subject}
-			if len(charges) == 1 {
-				w = ledger.RefundWhere{Charge: ch.ID}
-			}
-		}
-	}
-	if len(paid) == 0 {
-		return nil
-	}
-	rows, err := l.Refunds(ctx, w)
-	if err != nil {
-		return err
-	}
-	for i := range rows {
-		r, err := refundOf(&rows[i])
+// chargesOf returns charges that were read with their refunds.
+func (m *core) chargesOf(is ledger.Records) ([]*charge, error) {
+	charges, byID := make([]*charge, len(is.Charges)), make(map[string]*charge, len(is.Charges))
+	for i := range is.Charges {
+		ch, err := m.chargeOf(&is.Charges[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if ch := paid[rows[i].Charge]; ch != nil {
-			ch.refunds = append(ch.refunds, r)
-		}
+		charges[i], byID[ch.ID] = ch, ch
 	}
-	return nil
+	for i := range is.Refunds {
+		r, err := refundOf(&is.Refunds[i])
+		if err != nil {
+			return nil, err
+		}
+		ch := byID[r.stored.Charge]
+		ch.refunds = append(ch.refunds, r)
+	}
+	return charges, nil
 }
 
 func refundOf(row *ledger.Refund) (*refund, error) {
@@ -165,14 +154,11 @@ func refundOf(row *ledger.Refund) (*refund, error) {
 
 // showRefund returns a refund of a book as the merchant gets it, or [ErrNotFound].
 func showRefund(ctx context.Context, l ledger.Ledger, book, id string) (*Refund, error) {
-	rows, err := l.Refunds(ctx, ledger.RefundWhere{Book: book, ID: id})
-	if err == nil && len(rows) == 0 {
-		err = fmt.Errorf("%w: refund %s", ErrNotFound, id)
-	}
+	row, err := l.Refund(ctx, book, id)
 	if err != nil {
 		return nil, err
 	}
-	r, err := refundOf(&rows[0])
+	r, err := refundOf(row)
 	if err != nil {
 		return nil, err
 	}

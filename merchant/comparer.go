@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
@@ -19,7 +20,6 @@ import (
 type comparer struct {
 	m         *core
 	slots     map[string]*[ledger.Lanes]int // that are taken, by account
-	fails     map[string]int                // of the comparisons of an account in a row
 	busy      int
 	ended     chan compareEnd
 	unplanned []compareEnd // those whose booking has not planned the next one
@@ -31,8 +31,6 @@ type compareEnd struct {
 	account string
 	booked  bool // booking it has planned the next one
 	plan    ledger.Plan
-	failed  bool
-	busy    bool // another transaction had the order, which says nothing about the gateway
 }
 
 const (
@@ -40,11 +38,11 @@ const (
 	routineSlots = 16                   // of the routine lane of an account
 	routineAll   = 64                   // of the routine lanes together, but one for each account
 	gathering    = 3 * time.Millisecond // the ends of comparisons are stored together
-	busyWait     = time.Second          // after another transaction had the order
+	busyWait     = time.Second          // after another transaction had the order, or the gate was closed
 )
 
 func newComparer(m *core) *comparer {
-	c := &comparer{m: m, slots: make(map[string]*[ledger.Lanes]int), fails: make(map[string]int), ended: make(chan compareEnd, routineAll)}
+	c := &comparer{m: m, slots: make(map[string]*[ledger.Lanes]int), ended: make(chan compareEnd, routineAll)}
 	for name := range m.accounts {
 		c.slots[name] = new([ledger.Lanes]int)
 	}
@@ -68,7 +66,7 @@ func (c *comparer) run(ctx context.Context) {
 	c.release(ctx)
 }
 
-// wants returns how many comparisons may begin. An account that fails gets one of each lane.
+// wants returns for how many comparisons there are slots.
 func (c *comparer) wants() (list []ledger.Want) {
 	of := [ledger.Lanes]int{slots, slots, max(1, min(routineSlots, routineAll/len(c.slots)))}
 	for lane := range ledger.Lanes {
@@ -76,11 +74,7 @@ func (c *comparer) wants() (list []ledger.Want) {
 			if ledger.Lane(lane) == ledger.Routine && c.m.accounts[name].walking.Load() {
 				continue
 			}
-			n := of[lane]
-			if c.fails[name] > 0 {
-				n = 1
-			}
-			if n -= taken[lane]; n > 0 {
+			if n := of[lane] - taken[lane]; n > 0 {
 				list = append(list, ledger.Want{Account: name, Lane: ledger.Lane(lane), N: n})
 			}
 		}
@@ -90,12 +84,8 @@ func (c *comparer) wants() (list []ledger.Want) {
 
 // begin begins comparisons that are due, as many as there are free slots.
 func (c *comparer) begin(ctx context.Context) error {
-	wants := c.wants()
-	if len(wants) == 0 {
-		return nil
-	}
 	l := c.m.outside()
-	claims, err := l.Claim(ctx, wants, c.lease())
+	claims, err := c.claim(ctx)
 	type group struct {
 		kind ledger.Kind
 		book string
@@ -131,7 +121,7 @@ func (c *comparer) start(ctx context.Context, row *ledger.Row, claim ledger.Clai
 	c.busy++
 	c.slots[row.Account][claim.Lane]++
 	go func() {
-		end := compareEnd{claim: claim, account: row.Account, plan: ledger.Plan{Wait: busyWait, Lane: claim.Lane}, failed: true}
+		end := compareEnd{claim: claim, account: row.Account, plan: ledger.Plan{Wait: busyWait, Lane: claim.Lane}}
 		defer func() { c.ended <- end }()
 		var booked bool
 		var plan ledger.Plan
@@ -141,9 +131,8 @@ func (c *comparer) start(ctx context.Context, row *ledger.Row, claim ledger.Clai
 		})
 		switch {
 		case err == nil:
-			end.booked, end.plan, end.failed = booked, plan, false
-		case errors.Is(err, ledger.ErrBusy):
-			end.busy = true
+			end.booked, end.plan = booked, plan
+		case errors.Is(err, ledger.ErrBusy), gate.Refused(err): // soon again
 		case ctx.Err() != nil: // another process does it
 			end.plan.Wait = 0
 		default:
@@ -213,13 +202,6 @@ func (c *comparer) wait(ctx context.Context) {
 func (c *comparer) end(end compareEnd) {
 	c.busy--
 	c.slots[end.account][end.claim.Lane]--
-	switch {
-	case end.busy:
-	case end.failed:
-		c.fails[end.account]++
-	default:
-		c.fails[end.account] = 0
-	}
 	if !end.booked {
 		c.unplanned = append(c.unplanned, end)
 	}

@@ -125,16 +125,18 @@ func (m *core) callCharge(ctx context.Context, tx sqldb.Tx, f *ledger.Fact, call
 	if call == nil {
 		return nil
 	}
-	l := m.ledger(tx)
-	ch, err := m.loadCharge(ctx, l, f.Record)
+	stored, is, err := m.ledger(tx).Order(ctx, f.Subject, ledger.With{Charge: f.Record})
 	if err != nil {
 		return err
 	}
-	order, err := m.showOrder(ctx, l, f.Subject, false)
+	if len(is.Charges) == 0 {
+		return fmt.Errorf("%w: charge %s", ErrNotFound, f.Record)
+	}
+	ch, err := m.chargeOf(&is.Charges[0])
 	if err != nil {
 		return err
 	}
-	shown := ch.shown()
+	shown, order := ch.shown(), shownOrder(f.Subject, stored)
 	shown.OrderLeft, shown.OrderClosed = order.Left(), order.Closed
 	return call(ctx, tx, shown)
 }
@@ -143,19 +145,26 @@ func (m *core) callRefund(ctx context.Context, tx sqldb.Tx, f *ledger.Fact, call
 	if call == nil {
 		return nil
 	}
-	l := m.ledger(tx)
 	r := &Refund{Book: f.Subject.Book, Account: f.Account, Charge: f.Record, State: Done, Amount: f.About}
-	var err error
+	var with ledger.With
 	if f.Kind != books.Returned {
-		if r, err = showRefund(ctx, l, f.Subject.Book, f.Record); err != nil {
-			return err
-		}
+		with.Refund = f.Record
 	}
-	order, err := m.showOrder(ctx, l, f.Subject, false)
+	stored, is, err := m.ledger(tx).Order(ctx, f.Subject, with)
 	if err != nil {
 		return err
 	}
-	r.Order = *order
+	if with.Refund != "" {
+		if len(is.Refunds) == 0 {
+			return fmt.Errorf("%w: refund %s", ErrNotFound, f.Record)
+		}
+		own, err := refundOf(&is.Refunds[0])
+		if err != nil {
+			return err
+		}
+		r = own.shown()
+	}
+	r.Order = *shownOrder(f.Subject, stored)
 	return call(ctx, tx, r)
 }
 

@@ -90,12 +90,15 @@ type report struct {
 // a reading: so no effect of a refund is taken for someone else's.
 func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) error) error {
 	l := m.ledger(tx)
-	order, now, err := l.Lock(ctx, p.subject, p.lock)
+	order, is, now, err := l.Lock(ctx, p.subject, p.lock, ledger.With{Charges: p.charges, Charge: p.charge})
 	if err != nil {
 		return err
 	}
 	m.clock.set(now)
-	b := &bench{m: m, now: now, order: *order, was: *order, requests: requests{m, tx}}
+	b := &bench{m: m, now: now, order: *order, was: *order, requests: requests{m: m, tx: tx}}
+	if b.charges, err = m.chargesOf(is); err != nil {
+		return err
+	}
 	if err := b.load(ctx, l, &p); err != nil {
 		return err
 	}
@@ -135,15 +138,8 @@ func (m *core) once(ctx context.Context, p place, work func(*bench) error) error
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error { return m.on(ctx, tx, p, work) })
 }
 
+// load loads what was not read with the order.
 func (b *bench) load(ctx context.Context, l ledger.Ledger, p *place) (err error) {
-	if p.charges || p.charge != "" {
-		if b.charges, err = b.m.loadCharges(ctx, l, ledger.Where{Subject: p.subject, ID: p.charge}); err != nil {
-			return err
-		}
-		if err := b.m.loadRefunds(ctx, l, b.charges); err != nil {
-			return err
-		}
-	}
 	if p.payout != "" {
 		if b.payout, err = b.m.loadPayout(ctx, l, p.subject.Book, p.payout); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
@@ -212,31 +208,54 @@ func (b *bench) attempts() int {
 // takeOver takes over the progress of the requests that have not ended. The handler of the
 // one that ends stores its outcome.
 func (b *bench) takeOver(ctx context.Context, ends request) error {
+	if err := b.requests.ask(ctx, b.open(ends)); err != nil {
+		return err
+	}
 	for _, ch := range b.charges {
-		if op, err := b.requests.progress(ctx, ch.account, kindCharge, ch.Ref, ch.Books.Operation, ends); err != nil {
-			return err
-		} else if op != "" {
+		if op := b.requests.progress(ch.account, kindCharge, ch.Ref, ch.Books.Operation); op != "" {
 			b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyOperation(is, op, "", b.now) })
 		}
 		for _, r := range ch.refunds {
-			if op, err := b.requests.progress(ctx, ch.account, kindRefund, r.ID, r.Operation, ends); err != nil {
-				return err
-			} else if op != "" {
+			if op := b.requests.progress(ch.account, kindRefund, r.ID, r.Operation); op != "" {
 				b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyRefund(is, r.ID, op, 0, "", b.now) })
 			}
 		}
 	}
 	if p := b.payout; p != nil {
-		if op, err := b.requests.progress(ctx, p.account, kindPayout, p.Ref, p.Operation, ends); err != nil {
-			return err
-		} else if op != "" {
+		if op := b.requests.progress(p.account, kindPayout, p.Ref, p.Operation); op != "" {
 			b.payoutIs(op, "")
 		}
 	}
 	if b.subscription != nil {
-		return b.takeOverSubscription(ctx, ends)
+		b.takeOverSubscription()
 	}
 	return nil
+}
+
+// open returns the requests of the records on the bench that have not ended, without the one
+// that ends.
+func (b *bench) open(ends request) (list []openRequest) {
+	add := func(a *account, kind, key string, known books.Operation) {
+		if is := (request{kind, key}); known != "" && !known.Ended() && is != ends {
+			list = append(list, openRequest{a, is})
+		}
+	}
+	for _, ch := range b.charges {
+		add(ch.account, kindCharge, ch.Ref, ch.Books.Operation)
+		for _, r := range ch.refunds {
+			add(ch.account, kindRefund, r.ID, r.Operation)
+		}
+	}
+	if p := b.payout; p != nil {
+		add(p.account, kindPayout, p.Ref, p.Operation)
+	}
+	if s := b.subscription; s != nil {
+		add(s.account, s.creates(), s.Ref, s.Books.Operation)
+		if s.Canceling && s.Cancels > 0 {
+			add(s.account, kindCancel, s.cancelKey(), books.Sent)
+		}
+	}
+	return list
 }
 
 // change applies one change to a charge.
@@ -337,14 +356,14 @@ func (b *bench) save(ctx context.Context, l ledger.Ledger) error {
 			}
 		}
 	}
-	writes = append(append(writes, added...), scheduled...)
-	if b.order != b.was {
+	writes = append(writes, added...)
+	if len(writes) > 0 || b.order != b.was {
 		writes = append(writes, b.order.Save())
 	}
-	return l.Write(ctx, writes)
+	return l.Write(ctx, append(writes, scheduled...))
 }
 
-// saveReports stores the facts and problems, and returns what closes problems.
+// saveReports stores the problems, and returns what stores the facts and closes problems.
 func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledger.Write, err error) {
 	var facts []ledger.NewFact
 	for _, id := range b.closes {
@@ -380,7 +399,10 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 	if slices.ContainsFunc(facts, func(f ledger.NewFact) bool { return f.Callback != books.None }) {
 		b.m.wake()
 	}
-	return closes, l.AddFacts(ctx, facts)
+	if len(facts) > 0 {
+		closes = append(closes, ledger.AddFacts(facts))
+	}
+	return closes, nil
 }
 
 // record is what a charge, a payout and a subscription have in common on a bench.
@@ -459,21 +481,48 @@ func (a *account) fact(f *books.Fact) ledger.NewFact {
 type requests struct {
 	m  *core
 	tx sqldb.Tx
+
+	found map[openRequest]*operations.Entry // that were asked for
 }
 
-// progress returns the new progress of a request. It is "" if nothing is new: the request has
-// ended or ends now, its progress is the same, the outbox has purged it, or this process lacks
-// the account.
-func (q requests) progress(ctx context.Context, a *account, kind, key string, known books.Operation, ends request) (books.Operation, error) {
-	if known == "" || known.Ended() || (request{kind, key}) == ends || a.outbox == nil {
-		return "", nil
+// openRequest is a request that has not ended, as far as its record knows.
+type openRequest struct {
+	account *account
+	request
+}
+
+// ask asks the outboxes about requests, each once for a kind. What a process lacks the account
+// of, and what was purged, it does not find.
+func (q *requests) ask(ctx context.Context, list []openRequest) error {
+	type of struct {
+		account *account
+		kind    string
 	}
-	e, err := a.outbox.FindTx(ctx, q.tx, kind, key)
-	if errors.Is(err, operations.ErrNotFound) {
-		return "", nil
+	keys := make(map[of][]string)
+	for _, r := range list {
+		if r.account.outbox != nil {
+			keys[of{r.account, r.kind}] = append(keys[of{r.account, r.kind}], r.key)
+		}
 	}
-	if err != nil {
-		return "", err
+	q.found = make(map[openRequest]*operations.Entry, len(list))
+	for of, keys := range keys {
+		entries, err := of.account.outbox.FindAllTx(ctx, q.tx, of.kind, keys)
+		if err != nil {
+			return err
+		}
+		for key, e := range entries {
+			q.found[openRequest{of.account, request{of.kind, key}}] = e
+		}
+	}
+	return nil
+}
+
+// progress returns the new progress of a request. It is "" if nothing is new: the request was
+// not asked for or not found, or its progress is the same.
+func (q *requests) progress(a *account, kind, key string, known books.Operation) books.Operation {
+	e := q.found[openRequest{a, request{kind, key}}]
+	if e == nil {
+		return ""
 	}
 	op := map[operations.State]books.Operation{
 		operations.Waiting: books.Waiting, operations.Working: books.Waiting,
@@ -482,14 +531,14 @@ func (q requests) progress(ctx context.Context, a *account, kind, key string, kn
 		operations.Ambiguous: books.InDoubt, operations.Canceled: books.Abandoned,
 	}[e.State]
 	if op == known || known == books.InDoubt && (e.State == operations.Decided || e.State == operations.Dead) {
-		return "", nil // a person has decided: the outcome must find what was in doubt
+		return "" // a person has decided: the outcome must find what was in doubt
 	}
-	return op, nil
+	return op
 }
 
 // insert stores a request, and returns its number in the outbox. what names its record in the
 // error [ErrReused], if the key belongs to another request.
-func (q requests) insert(ctx context.Context, a *account, op operations.Operation, what string) (request int64, err error) {
+func (q *requests) insert(ctx context.Context, a *account, op operations.Operation, what string) (request int64, err error) {
 	if err := a.present(); err != nil {
 		return 0, err
 	}
@@ -505,7 +554,7 @@ func (q requests) insert(ctx context.Context, a *account, op operations.Operatio
 
 // withdraw cancels a request, unless it was sent or a worker is about to send it: then the
 // error is [operations.ErrState].
-func (q requests) withdraw(ctx context.Context, a *account, kind, key string) error {
+func (q *requests) withdraw(ctx context.Context, a *account, kind, key string) error {
 	if err := a.present(); err != nil {
 		return err
 	}

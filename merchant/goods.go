@@ -140,7 +140,7 @@ func (b *bench) judgeAccess(ctx context.Context, l ledger.Ledger, all bool) erro
 // locked, so that what he is told is true until the transaction is committed.
 func (m *core) callGoods(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
 	l := m.ledger(tx)
-	order, _, err := l.Lock(ctx, f.Subject, ledger.NoWait)
+	order, is, _, err := l.Lock(ctx, f.Subject, ledger.NoWait, ledger.With{Charges: true})
 	switch {
 	case err != nil:
 		return err
@@ -149,7 +149,7 @@ func (m *core) callGoods(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error
 	case order.Owed && order.Closed:
 		return m.raiseClosed(ctx, tx, f)
 	}
-	charges, err := m.loadCharges(ctx, l, ledger.Where{Subject: f.Subject})
+	charges, err := m.chargesOf(is)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (m *core) raiseClosed(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) err
 // callAccess tells the merchant until when a member has access, unless he has heard it.
 func (m *core) callAccess(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
 	l := m.ledger(tx)
-	if _, _, err := l.Lock(ctx, f.Subject, ledger.NoWait); err != nil {
+	if _, _, _, err := l.Lock(ctx, f.Subject, ledger.NoWait, ledger.With{}); err != nil {
 		return err
 	}
 	id := ledger.SubscriptionID(f.Subject)

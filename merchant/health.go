@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 	"github.com/gateway-go/gateway/operations"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -83,6 +84,7 @@ type ComparisonHealth struct {
 // AccountHealth counts the requests and events of an account.
 type AccountHealth struct {
 	Name       string
+	Outage     *Outage                    // what pauses the account's requests in this process; nil if nothing does
 	Operations map[operations.State]int64 // see [operations.Outbox.Counts]
 	Events     webhook.Counts
 
@@ -97,16 +99,9 @@ type AccountHealth struct {
 // call: a few queries in indexes, whose cost grows with what is counted.
 func (m *core) Health(ctx context.Context) (Health, error) {
 	var h Health
-	l, names := m.outside(), m.names()
-	singly, err := l.Singly(ctx, names)
-	if err != nil {
-		return h, err
-	}
 	for _, a := range m.sorted() {
-		is := AccountHealth{Name: a.Name}
-		if !a.NoLists {
-			is.ReadSingly = singly[a.Name]
-		}
+		is := AccountHealth{Name: a.Name, Outage: a.outage()}
+		var err error
 		if is.Operations, err = a.outbox.Counts(ctx); err != nil {
 			return h, err
 		}
@@ -116,19 +111,32 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		h.Problems += int(is.Operations[operations.Ambiguous]+is.Operations[operations.Dead]) + is.Events.Dead
 		h.Accounts = append(h.Accounts, is)
 	}
-	callbacks, err := l.Waiting(ctx, names, m.heard, failedOften)
-	if err != nil {
-		return h, err
-	}
-	h.Callbacks = CallbackHealth{Waiting: callbacks.All, Failing: callbacks.Failing, Oldest: callbacks.Oldest}
-	if h.Skipped, err = l.Skipped(ctx, names, skippedDays); err != nil {
-		return h, err
-	}
-	open, err := l.OpenProblems(ctx, names, ProblemAmbiguous)
-	if err != nil {
-		return h, err
-	}
-	h.Problems += callbacks.Often + open // the outboxes and receivers have the others
-	h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names)
+	names, problems := m.names(), 0
+	err := m.byIndex(ctx, func(l ledger.Ledger) error {
+		callbacks, err := l.Waiting(ctx, names, m.heard, failedOften)
+		if err != nil {
+			return err
+		}
+		h.Callbacks = CallbackHealth{Waiting: callbacks.All, Failing: callbacks.Failing, Oldest: callbacks.Oldest}
+		if h.Skipped, err = l.Skipped(ctx, names, skippedDays); err != nil {
+			return err
+		}
+		open, err := l.OpenProblems(ctx, names, ProblemAmbiguous)
+		if err != nil {
+			return err
+		}
+		problems = callbacks.Often + open // the outboxes and receivers have the others
+		if h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names); err != nil {
+			return err
+		}
+		singly, err := l.Singly(ctx, names)
+		for i := range h.Accounts {
+			if is := &h.Accounts[i]; !m.accounts[is.Name].NoLists {
+				is.ReadSingly = singly[is.Name]
+			}
+		}
+		return err
+	})
+	h.Problems += problems
 	return h, err
 }

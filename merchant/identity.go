@@ -53,9 +53,10 @@ func (m *core) recognizeOne(ctx context.Context, a *account) error {
 
 // distinct checks that a reference shows its account: no prefix begins with that of another
 // account.
-func (a *account) distinct(others []ledger.Prefix) error {
-	for _, other := range others {
+func (a *account) distinct(known []ledger.Prefix) error {
+	for _, other := range known {
 		switch {
+		case a.Name == other.Account:
 		case a.Prefix == other.Prefix:
 			return fmt.Errorf("%w: another account than %s has the prefix %q, %s: set Account.Prefix to another one", ErrAccount, a.Name, a.Prefix, other.Account)
 		case strings.HasPrefix(a.Prefix, other.Prefix):

@@ -95,12 +95,13 @@ func (m *core) waiting(ctx context.Context) (waits, error) {
 }
 
 func (m *core) count(ctx context.Context) (n waits, err error) {
-	l, names := m.outside(), m.names()
-	callbacks, err := l.Waiting(ctx, names, m.heard, failedOften)
-	if err != nil {
+	if err := m.byIndex(ctx, func(l ledger.Ledger) error {
+		callbacks, err := l.Waiting(ctx, m.names(), m.heard, failedOften)
+		n.callbacks = int64(callbacks.All)
+		return err
+	}); err != nil {
 		return n, err
 	}
-	n.callbacks = int64(callbacks.All)
 	for _, a := range m.sorted() {
 		counts, err := a.receiver.Counts(ctx)
 		if err != nil {
@@ -113,6 +114,9 @@ func (m *core) count(ctx context.Context) (n waits, err error) {
 		}
 		n.requests += states[operations.Waiting] + states[operations.Working] + states[operations.Sent] + states[operations.Decided]
 	}
-	n.refunds, err = l.AcceptedRefunds(ctx, names)
+	err = m.byIndex(ctx, func(l ledger.Ledger) (err error) {
+		n.refunds, err = l.AcceptedRefunds(ctx, m.names())
+		return err
+	})
 	return n, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/masking"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
@@ -53,6 +54,7 @@ type account struct {
 	Account
 
 	m        *core
+	gate     *gate.Gate
 	outbox   *operations.Outbox[sqldb.Tx]
 	receiver *webhook.Receiver
 	walking  atomic.Bool // charges that are paid are being listed
@@ -68,7 +70,7 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
 	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
-		if err := m.add(a, driver); err != nil {
+		if err := m.add(a, m.db.Shared()); err != nil {
 			return err
 		}
 	}
@@ -105,6 +107,9 @@ func (m *core) add(cfg Account, driver database.Driver[sqldb.Tx]) (err error) {
 		return fmt.Errorf("%w: Config.Accounts has two accounts with the name %s", ErrAccount, cfg.Name)
 	}
 	a := &account{Account: cfg, m: m.bound(cfg.Book)}
+	if err := a.gated(&m.cfg); err != nil {
+		return err
+	}
 	a.outbox, err = operations.New(driver, operations.Config{
 		Client: a.Client, SendTimeout: m.cfg.SendTimeout, SettleAfter: m.cfg.SettleAfter, KeyLifetime: m.cfg.KeyLifetime,
 		HandlerTimeout: m.cfg.CallbackTimeout, Workers: m.cfg.Workers, PollInterval: m.cfg.PollInterval, Logger: m.cfg.Logger,
@@ -174,16 +179,18 @@ func (m *core) Run(ctx context.Context) error {
 	for _, a := range m.accounts {
 		a.receiver.Start() //nolint:contextcheck // Shutdown ends it
 		running.Go(func() {
-			if err := a.outbox.Run(ctx); err != nil {
+			if err := a.outbox.Run(gate.With(ctx, a.gate)); err != nil {
 				failed <- err
 				cancel()
 			}
 		})
 	}
 	sweeper := newSweeper(m)
+	running.Go(func() { m.scout(ctx) })
 	running.Go(func() { newCourier(m).run(ctx) })
-	running.Go(func() { newComparer(m).run(ctx) })
-	running.Go(func() { sweeper.run(ctx) })
+	running.Go(func() { newComparer(m).run(inBackground(ctx)) })
+	running.Go(func() { sweeper.run(inBackground(ctx)) })
+	running.Go(func() { m.keepTotals(ctx) })
 	m.phase.Store(isRunning)
 	<-ctx.Done()
 	m.phase.Store(hasEnded)
@@ -203,6 +210,7 @@ func (m *core) Run(ctx context.Context) error {
 func (m *core) shutDown(ctx context.Context, a *account) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.CallbackTimeout)
 	defer cancel()
+	a.gate.Stop() // handlers that wait at it release their events
 	if err := a.receiver.Shutdown(ctx); err != nil {
 		m.fail(ctx, "the webhook receiver did not shut down in time", err, slog.String("account", a.Name))
 	}
@@ -260,6 +268,12 @@ func (m *core) anyAccount(name, book string) *account {
 		return a
 	}
 	return &account{Account: Account{Name: name, Book: book, Zone: time.UTC}, m: m.bound(book)}
+}
+
+// byIndex returns the tables for statements that PostgreSQL must not carry out by reading all
+// of one; see [sqldb.DB.ByIndex].
+func (m *core) byIndex(ctx context.Context, run func(ledger.Ledger) error) error {
+	return m.db.ByIndex(ctx, func(s sqldb.Session) error { return run(ledger.Of(s)) })
 }
 
 // present returns an error if this process lacks the account, so that nothing can be sent or

@@ -30,39 +30,27 @@ func (m *Merchant[TX]) OrderTx(ctx context.Context, tx TX, id string) (*Order, e
 
 // showOrder returns what has money, with its charges, refunds and payouts if they are wanted.
 func (m *core) showOrder(ctx context.Context, l ledger.Ledger, subject ledger.Subject, records bool) (*Order, error) {
-	stored, err := l.Order(ctx, subject)
-	o := &Order{Book: subject.Book, ID: ledger.OrderID(subject)}
-	if err != nil || stored == nil {
-		return o, err
+	stored, is, err := l.Order(ctx, subject, ledger.With{Charges: records})
+	if err != nil {
+		return nil, err
 	}
-	o.Currency, o.Paid, o.Fee, o.Refunded, o.Disputed = stored.Currency, stored.Paid, stored.Fee, stored.Refunded, stored.Disputed
-	o.PaidOut, o.Adjusted = stored.PaidOut, stored.Adjusted
-	o.Price, o.excess = stored.Price, stored.Excess()
-	o.Settled, o.Closed, o.settledBy, o.current = stored.SettledBy != "", stored.Closed, stored.SettledBy, stored.Current
-	if !records {
+	o := shownOrder(subject, stored)
+	if stored == nil || !records {
 		return o, nil
 	}
-	charges, err := m.loadCharges(ctx, l, ledger.Where{Subject: subject})
+	charges, err := m.chargesOf(is)
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[string]*charge, len(charges))
 	for _, ch := range charges {
-		byID[ch.ID] = ch
 		o.Charges = append(o.Charges, ch.shown())
 	}
-	refunds, err := l.Refunds(ctx, ledger.RefundWhere{Subject: subject})
-	if err != nil {
-		return nil, err
-	}
-	for i := range refunds {
-		r, err := refundOf(&refunds[i])
+	for i := range is.Refunds {
+		r, err := refundOf(&is.Refunds[i])
 		if err != nil {
 			return nil, err
 		}
-		if ch := byID[r.stored.Charge]; ch != nil { // else it is newer than the charges
-			o.Refunds = append(o.Refunds, ch.refund(&r.Refund))
-		}
+		o.Refunds = append(o.Refunds, r.shown())
 	}
 	payouts, err := l.Rows(ctx, ledger.Payouts, ledger.Where{Subject: subject})
 	if err != nil {
@@ -76,6 +64,20 @@ func (m *core) showOrder(ctx context.Context, l ledger.Ledger, subject ledger.Su
 		o.Payouts = append(o.Payouts, p.shown())
 	}
 	return o, nil
+}
+
+// shownOrder returns an order as the merchant gets it, without its records. It is nil before it
+// has any.
+func shownOrder(subject ledger.Subject, stored *ledger.Order) *Order {
+	o := &Order{Book: subject.Book, ID: ledger.OrderID(subject)}
+	if stored == nil {
+		return o
+	}
+	o.Currency, o.Paid, o.Fee, o.Refunded, o.Disputed = stored.Currency, stored.Paid, stored.Fee, stored.Refunded, stored.Disputed
+	o.PaidOut, o.Adjusted = stored.PaidOut, stored.Adjusted
+	o.Price, o.excess = stored.Price, stored.Excess()
+	o.Settled, o.Closed, o.settledBy, o.current = stored.SettledBy != "", stored.Closed, stored.SettledBy, stored.Current
+	return o
 }
 
 // CloseOrderTx declares in your transaction that an order wants no more money, because it

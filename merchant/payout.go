@@ -156,7 +156,7 @@ func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *P
 	case err != nil:
 		return nil, err
 	}
-	if _, err := (requests{m, tx}).insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID); err != nil {
+	if _, err := (&requests{m: m, tx: tx}).insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID); err != nil {
 		return nil, err
 	}
 	return stored.shown(), nil

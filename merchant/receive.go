@@ -28,11 +28,7 @@ func (m *core) receive(a *account, events *sqlstore.Store[sqldb.Tx]) (err error)
 	if err != nil {
 		return fmt.Errorf("merchant: account %s: %w", a.Name, err)
 	}
-	webhook.OnSubscription(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.SubscriptionEvent) error { return m.onSubscription(ctx, a, e) })
-	webhook.OnTransaction(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.TransactionEvent) error { return m.onTransaction(ctx, a, e) })
-	webhook.OnTransfer(a.receiver, webhook.AnyKind, func(ctx context.Context, e *webhook.TransferEvent) error {
-		return m.onTransfer(ctx, a, e)
-	})
+	a.handle(m)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package merchant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/gateway-go/gateway/internal/sqldb"
@@ -44,23 +45,7 @@ func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (r *Re
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	var of place
-	if p.Charge != "" {
-		row, err := m.ledger(tx).Charge(ctx, p.Charge)
-		if err != nil {
-			return nil, err
-		}
-		if of = at(row); m.ofBook != "" && m.ofBook != row.Subject.Book {
-			return nil, fmt.Errorf("%w: charge %s in the book %s", ErrNotFound, p.Charge, m.ofBook)
-		}
-	} else {
-		subject, err := m.orderSubject(ctx, p.Order)
-		if err != nil {
-			return nil, err
-		}
-		of = place{subject: subject, lock: ledger.Known, charges: true}
-	}
-	err = m.on(ctx, tx, of, func(b *bench) error {
+	refund := func(b *bench) error {
 		for _, ch := range b.charges {
 			for _, stored := range ch.refunds {
 				if stored.ID == p.ID {
@@ -75,11 +60,48 @@ func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (r *Re
 		}
 		r, err = b.refund(ch, &p)
 		return err
-	})
+	}
+	if p.Charge != "" {
+		err = m.onCharge(ctx, tx, p.Charge, refund)
+	} else {
+		var subject ledger.Subject
+		if subject, err = m.orderSubject(ctx, p.Order); err == nil {
+			err = m.on(ctx, tx, place{subject: subject, lock: ledger.Known, charges: true}, refund)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// onCharge is on for the order of a charge. The ID of most charges names the order.
+func (m *core) onCharge(ctx context.Context, tx sqldb.Tx, id string, work func(*bench) error) error {
+	for _, a := range m.sorted() {
+		order, ok := orderOf(a, id)
+		if !ok {
+			continue
+		}
+		found := false
+		err := m.on(ctx, tx, place{subject: ledger.OrderSubject(a.Book, order), lock: ledger.Known, charges: true}, func(b *bench) error {
+			if _, err := b.charge(id); err != nil {
+				return err
+			}
+			found = true
+			return work(b)
+		})
+		if found || !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	row, err := m.ledger(tx).Charge(ctx, id)
+	if err != nil {
+		return err
+	}
+	if m.ofBook != "" && m.ofBook != row.Subject.Book {
+		return fmt.Errorf("%w: charge %s in the book %s", ErrNotFound, id, m.ofBook)
+	}
+	return m.on(ctx, tx, at(row), work)
 }
 
 func (p *RefundParams) validate() error {
@@ -191,10 +213,13 @@ func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
 }
 
 func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
+	ch := r.charge
+	if ch != nil {
+		ctx = context.WithValue(ctx, waiting{}, &outcomeOf{ref: r.ID, of: ch})
+	}
 	if err := m.send(ctx, m.anyAccount(r.Account, r.Book), kindRefund, r.ID, r.request); err != nil {
 		return nil, err
 	}
-	ch := r.charge
 	if ch == nil { // another call has stored the refund
 		var err error
 		if ch, err = m.loadCharge(ctx, m.outside(), r.Charge); err != nil {
@@ -228,17 +253,14 @@ func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
 // the transaction is read.
 func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r operations.RefundResult) error {
 	id := r.Operation.Key
-	rows, err := m.ledger(tx).Refunds(ctx, ledger.RefundWhere{Book: a.Book, ID: id})
-	if err == nil && (len(rows) == 0 || rows[0].Account != a.Name) {
-		err = fmt.Errorf("%w: refund %s", ErrNotFound, id)
-	}
+	of, err := m.chargeOfRefund(ctx, tx, a, id)
 	if err != nil {
 		return err
 	}
-	p := at(&ledger.Row{Kind: ledger.Charges, ID: rows[0].Charge, Subject: rows[0].Subject})
+	p := at(of)
 	p.ends = request{kindRefund, id}
 	return m.on(ctx, tx, p, func(b *bench) error {
-		ch, err := b.charge(rows[0].Charge)
+		ch, err := b.charge(of.ID)
 		if err != nil {
 			return err
 		}
@@ -252,4 +274,20 @@ func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r opera
 		})
 		return nil
 	})
+}
+
+// chargeOfRefund returns the charge of an account's refund: the call that waits for the outcome
+// knows it.
+func (m *core) chargeOfRefund(ctx context.Context, tx sqldb.Tx, a *account, id string) (*ledger.Row, error) {
+	if waits, ok := ctx.Value(waiting{}).(*outcomeOf); ok && waits.of != nil && waits.ref == id {
+		return &waits.of.Row, nil
+	}
+	r, err := m.ledger(tx).Refund(ctx, a.Book, id)
+	if err == nil && r.Account != a.Name {
+		err = fmt.Errorf("%w: refund %s", ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &ledger.Row{Kind: ledger.Charges, ID: r.Charge, Subject: r.Subject}, nil
 }

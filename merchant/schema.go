@@ -19,10 +19,15 @@ func (m *core) migrate(ctx context.Context) error {
 		return err
 	}
 	if err := m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+		known, err := m.ledger(tx).Prefixes(ctx)
+		if err != nil {
+			return err
+		}
 		for _, a := range m.accounts {
-			if err := a.register(ctx, m.db, m.db.In(tx)); err != nil {
+			if err := a.register(ctx, m.db, m.db.In(tx), known); err != nil {
 				return err
 			}
+			known = append(known, ledger.Prefix{Account: a.Name, Prefix: a.Prefix})
 		}
 		return nil
 	}); err != nil {
@@ -33,28 +38,20 @@ func (m *core) migrate(ctx context.Context) error {
 		return err
 	}
 	m.clock.set(now)
-	for _, a := range m.accounts {
-		if err := a.outbox.Migrate(ctx); err != nil {
-			return err
-		}
-	}
 	return m.events.Migrate(ctx)
 }
 
 // register adds the account, or checks that it is the one that was registered under its
-// name, possibly by one of the packages that this one stands on.
-func (a *account) register(ctx context.Context, db *sqldb.DB, c sqldb.Session) error {
+// name, possibly by one of the packages that this one stands on. known are the prefixes that
+// others, or the account itself, have.
+func (a *account) register(ctx context.Context, db *sqldb.DB, c sqldb.Session, known []ledger.Prefix) error {
 	if _, err := db.Register(ctx, c, a.Client.Account()); err != nil {
 		return err
 	}
+	if err := a.distinct(known); err != nil {
+		return err
+	}
 	l := ledger.Of(c)
-	others, err := l.Prefixes(ctx, a.Name)
-	if err != nil {
-		return err
-	}
-	if err := a.distinct(others); err != nil {
-		return err
-	}
 	is := ledger.Account{Prefix: a.Prefix, Zone: a.Zone.String(), Book: a.Book}
 	stored, first, err := l.SetAccount(ctx, a.Name, is)
 	if err == nil && first {

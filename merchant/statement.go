@@ -84,13 +84,16 @@ func (m *core) Month(ctx context.Context, account, month string) (*Statement, er
 	if _, err := a.month("books.month", month); err != nil {
 		return nil, err
 	}
-	l := m.outside()
 	main := &Statement{Account: a.Name, Month: month}
-	if main.Currency, err = l.Currency(ctx, a.Name); err != nil {
-		return nil, err
-	}
-	sums, err := l.Month(ctx, a.Name, month)
-	if err != nil {
+	var sums []ledger.Sum
+	if err := m.byIndex(ctx, func(l ledger.Ledger) (err error) {
+		if sums, err = l.Month(ctx, a.Name, month); err != nil {
+			return err
+		}
+		// It is read afterwards, so that it is known if there are sums.
+		main.Currency, err = l.Currency(ctx, a.Name)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	for _, sum := range sums {
@@ -230,6 +233,7 @@ const (
 	DiffUnreadable   DifferenceKind = "unreadable" // what the gateway's list shows can't be true, see Difference.Text
 	DiffBalance      DifferenceKind = "balance"    // the account's balance changed by There, and its entries add up to Here, see Difference.Text
 	DiffOrder        DifferenceKind = "order"      // the sums of an order are not those of its entries
+	DiffTotal        DifferenceKind = "total"      // a sum of the statement, Here, is not that of its entries, There
 )
 
 // Difference is where two sides disagree. Amounts are in cents.
@@ -250,7 +254,7 @@ const lookBack = giveUp
 // CheckMonth returns the statement of a month with where it disagrees with the gateway: it
 // reads the gateway's lists of transactions and transfers again, page by page, and compares
 // each one that was paid or changed in the month, or has entries in it, with all its
-// entries. It also compares each order of the month with its entries. It changes nothing:
+// entries. It also compares the statement and each order of the month with their entries. It changes nothing:
 // [Merchant.Refresh] books what was missed.
 //
 // It reads what was created in the month and in the 60 days before, older transactions and
@@ -278,7 +282,7 @@ func (m *core) CheckMonth(ctx context.Context, account, month string) (*Statemen
 		return nil, nil, err
 	}
 	ck := &check{account: a, l: m.outside(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), currency: s.Currency, seen: make(map[string]bool)}
-	for _, step := range []func(context.Context) error{ck.orders, ck.listed, ck.older, ck.listedTransfers, ck.olderTransfers, ck.balance} {
+	for _, step := range []func(context.Context) error{ck.totals, ck.orders, ck.listed, ck.older, ck.listedTransfers, ck.olderTransfers, ck.balance} {
 		if err := step(ctx); err != nil {
 			return nil, nil, err
 		}

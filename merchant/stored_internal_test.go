@@ -24,6 +24,7 @@ var commits = map[string]string{
 	"stored.go: noted sure":         "it is",
 	"stored.go: surely stored":      "found out by sure",
 	"desk.go: once Transaction":     "see its callers",
+	"merchant.go: byIndex ByIndex":  "only reads",
 
 	// Verbs, which return [ErrMaybeStored].
 	"charge.go: Charge stored":                   "found by its call",
@@ -49,7 +50,7 @@ var commits = map[string]string{
 	"schema.go: migrate Transaction": "an account is registered once, by its name",
 
 	// Statements of the loops of Run, each by itself.
-	"comparer.go: begin outside.Claim":               "claimed until the lease ends",
+	"gate.go: claim outside.Claim":                   "claimed until the lease ends",
 	"comparer.go: begin outside.Release":             "claimed until the lease ends",
 	"comparer.go: release outside.Release":           "claimed until the lease ends",
 	"sweeper.go: searchSales outside.ClaimSweep":     "done when it is due again",
@@ -74,6 +75,8 @@ var commits = map[string]string{
 	"receive.go: onTransaction once":            "the event is handled again",
 	"sale.go: sale Transaction":                 "repeated by the event or the sweeper: a sale is found by its transaction",
 	"sale.go: undecidedSale once":               "repeated by the event or the sweeper: a problem is stored once, by its key",
+	"totals.go: total Transaction":              "the next one begins where the last one that is stored has ended",
+	"totals.go: auditTotals Transaction":        "the sums are those of the entries, however often they are made",
 	"courier.go: skip Transaction":              "a fact that was given up is not given up again",
 	"deliver.go: tryDelivery Commit":            "a fact that was delivered is not taken again",
 	"deliver.go: callbackFailed outside.Failed": "only of a fact that is not delivered",

@@ -54,6 +54,7 @@ func TestTheGuideShowsTheTimings(t *testing.T) {
 		"… while the list of subscriptions is forbidden": {days(forbiddenFor)},
 		"Search for sales that no webhook reported":      {sweepEvery, days(recentSweep), days(deepSweepEvery), days(deepSweep)},
 		"Balance":                       {balanceEvery, balanceAgain},
+		"The sums of entries":           {totalEvery, ledger.TotalAtOnce, totalLook},
 		"A callback":                    {defaults.CallbackTimeout, ledger.Pause(0), ledger.Pause(100), failedOften},
 		"`Open`":                        {recognizing},
 		"A fact whose callback is nil":  {skipAfter, days(skippedDays * day)},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
@@ -75,23 +74,51 @@ func (o *Outbox[TX]) FindTx(ctx context.Context, tx TX, kind, key string) (*Entr
 	return &r.Entry, nil
 }
 
+// FindAllTx returns the operations with a kind and some keys, as [Outbox.FindTx] does each, by
+// their keys. Those that do not exist are missing.
+func (o *Outbox[TX]) FindAllTx(ctx context.Context, tx TX, kind string, keys []string) (map[string]*Entry, error) {
+	found := make(map[string]*Entry, len(keys))
+	if len(keys) == 0 {
+		return found, nil
+	}
+	c, err := o.store.in(ctx, sqldb.Wrap(o.driver, tx))
+	if err != nil {
+		return nil, err
+	}
+	args := []any{o.store.account.Name, kind}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	list, err := sqldb.All(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE account = ? AND kind = ? AND key IN (?`+
+		strings.Repeat(`, ?`, len(keys)-1)+`)`, args, func(row database.Scanner) (*record, error) { return scan(row) })
+	if err != nil {
+		return nil, wrap(err)
+	}
+	for _, r := range list {
+		found[r.Key] = &r.Entry
+	}
+	return found, nil
+}
+
 // Counts returns how many operations of the account are in each state except
 // [Done]. Alert on [Ambiguous] and [Dead].
 func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
-	c, err := o.store.conn(ctx)
-	if err != nil {
+	if _, err := o.store.conn(ctx); err != nil {
 		return nil, err
 	}
 	type count struct {
 		state string
 		n     int64
 	}
-	list, err := sqldb.All(ctx, c, `SELECT state, COUNT(*) FROM `+table+` WHERE state <> 'done' AND account = ? GROUP BY state`,
-		[]any{o.store.account.Name}, func(row database.Scanner) (c count, err error) {
-			err = row.Scan(&c.state, &c.n)
-			return c, err
-		})
-	if err != nil {
+	var list []count
+	if err := o.store.db.ByIndex(ctx, func(c sqldb.Session) (err error) {
+		list, err = sqldb.All(ctx, c, `SELECT state, COUNT(*) FROM `+table+` WHERE state <> 'done' AND account = ? GROUP BY state`,
+			[]any{o.store.account.Name}, func(row database.Scanner) (c count, err error) {
+				err = row.Scan(&c.state, &c.n)
+				return c, err
+			})
+		return err
+	}); err != nil {
 		return nil, wrap(err)
 	}
 	counts := make(map[State]int64)
@@ -122,7 +149,7 @@ func (o *Outbox[TX]) CancelTx(ctx context.Context, tx TX, id int64) error {
 	case r == nil:
 		return o.wrongState(ctx, c, id)
 	}
-	digest, progress, err := o.store.remains(r)
+	digest, progress, _, err := o.store.remains(r)
 	if err != nil {
 		return err
 	}
@@ -219,11 +246,7 @@ func (o *core) resolveApplied(ctx context.Context, r *record, d Resolution) erro
 		return fmt.Errorf("%w: the operation is about %s", ErrMismatch, r.Resource)
 	}
 	a := &attempt{core: o, record: r}
-	s, err := a.session(ctx)
-	if err != nil {
-		return err
-	}
-	value, err := op.decided(ctx, s, &r.p.Before, d.ResourceID)
+	value, err := op.decided(ctx, a.session(), &r.p.Before, d.ResourceID)
 	if err != nil {
 		return err
 	}
@@ -265,11 +288,17 @@ func (o *core) find(ctx context.Context, id int64, state State) (*record, error)
 	if err != nil {
 		return nil, err
 	}
-	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+oneByID+` AND state || '' = ?`, []any{id, o.store.account.Name, string(state)})
-	if err == nil && r == nil {
+	var refunded int64
+	r, err := one(ctx, c, `SELECT `+columns+`, `+least+` FROM `+table+oneByID+` AND state || '' = ?`,
+		[]any{o.store.account.Name, id, id, o.store.account.Name, string(state)}, &refunded)
+	switch {
+	case err != nil:
+		return nil, wrap(err)
+	case r == nil:
 		return nil, o.wrongState(ctx, c, id)
 	}
-	return r, wrap(err)
+	r.refundedBefore = refunded
+	return r, nil
 }
 
 // reopen lets workers continue with an operation that find has read, unless
@@ -292,22 +321,4 @@ func (o *core) reopen(ctx context.Context, r *record, state State) error {
 		}
 		return o.wake(ctx, tx, r.ID, r.Kind)
 	}))
-}
-
-// Purge deletes the account's operations that were done or canceled before a time
-// and returns how many. Their keys are forgotten: an operation inserted again with
-// such a key is sent again. The gateway still applies a create only once per
-// reference, but would apply a refund twice. Keep operations for as long as
-// your code may insert them again. After an error, some or all may be deleted.
-func (o *Outbox[TX]) Purge(ctx context.Context, before time.Time) (int64, error) {
-	c, err := o.store.conn(ctx)
-	if err == nil {
-		err = o.store.own(ctx, c)
-	}
-	if err != nil {
-		return 0, err
-	}
-	n, err := c.Exec(ctx, `DELETE FROM `+table+` WHERE account = ? AND state IN ('done', 'canceled') AND updated_at < ?`,
-		o.store.account.Name, before.UnixMilli())
-	return n, wrap(err)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/internal/doubt"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
@@ -125,18 +126,15 @@ func (a *attempt) sendKey() string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
-func (a *attempt) session(ctx context.Context) (*session, error) {
+func (a *attempt) session() *session {
 	r := a.record
 	s := &session{
 		client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince, sent: r.p.SentAt,
 		search: cmp.Or(r.p.Search, &search{}), searchUntil: r.read.Add(a.lease() / 2), maxPages: a.config.MaxSearchPages,
+		refunded: r.refundedBefore,
 	}
 	s.options = []gateway.RequestOption{gateway.MaxAttempts(1), gateway.AttemptTimeout(a.config.SendTimeout)}
-	var err error
-	if r.Resource != "" {
-		s.refunded, err = a.store.leastRefunded(ctx, r.Resource)
-	}
-	return s, err
+	return s
 }
 
 // send sends the request, for the first time or again. The resource's current
@@ -146,10 +144,7 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	if a.spent() {
 		return a.exhausted(ctx)
 	}
-	s, err := a.session(ctx)
-	if err != nil {
-		return 0, err
-	}
+	s := a.session()
 	doubted := p.inDoubt()
 	if !doubted {
 		s.unsent = p.Sends == 0
@@ -177,6 +172,7 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	// be sent by the time its outcome is read.
 	sending, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
 	defer cancel()
+	unmarked := *p
 	if err := a.mark(ctx); err != nil {
 		return 0, err
 	}
@@ -187,7 +183,17 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 		s.options = append(s.options, gateway.IdempotencyKey(p.SendKey))
 	}
 	value, err := a.op.send(sending, s, &p.Before)
+	if gate.Refused(err) {
+		*p = unmarked
+		return a.paused(ctx)
+	}
 	return a.sent(ctx, value, err, doubted)
+}
+
+// paused releases an operation of which nothing was sent, because the gate is closed. It is as
+// if no worker had claimed it: nothing is counted, and it is due.
+func (a *attempt) paused(ctx context.Context) (time.Duration, error) {
+	return a.rest(ctx, a.idle(), shortestWait)
 }
 
 // mark commits that the request is about to be sent.
@@ -215,6 +221,9 @@ func (a *attempt) mark(ctx context.Context) error {
 // unread handles a failure to read the resource before the request: nothing
 // was sent.
 func (a *attempt) unread(ctx context.Context, err error) (time.Duration, error) {
+	if gate.Refused(err) {
+		return a.paused(ctx)
+	}
 	r, p := a.record, &a.record.p
 	p.LastError = err.Error()
 	rejection := rejectionOf(err)
@@ -330,10 +339,7 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 	if early := p.SentAt.Add(a.config.SettleAfter).Sub(r.clock()); early > 0 && !p.Answered {
 		return a.rest(ctx, Sent, early)
 	}
-	s, err := a.session(ctx)
-	if err != nil {
-		return 0, err
-	}
+	s := a.session()
 	found, err := a.op.look(ctx, s, &p.Before)
 	p.Search = nil
 	switch {
@@ -347,6 +353,9 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 	}
 	if s.search.Pages > 0 {
 		p.Search = s.search
+	}
+	if gate.Refused(err) {
+		return a.paused(ctx)
 	}
 	p.LastError = err.Error()
 	return a.retry(ctx, Sent, err)

@@ -29,14 +29,15 @@ const erasing = `params = 'null', digest = ?, progress = {json}`
 // remains returns what stays of an operation's params and progress. The gateway may
 // have repeated in an error what it was sent: the client masks documents and the like
 // there, but not names, which explain the error.
-func (s *store) remains(r *record) (digest, progress string, err error) {
+func (s *store) remains(r *record) (digest, progress string, kept *progress, err error) {
 	if digest, err = s.digest(r.params); err != nil {
-		return "", "", err
+		return "", "", nil, err
 	}
 	var sent masking.Sent
 	sent.LearnAll(r.params, r.Key)
-	progress, err = r.p.ended(sent.Hide).encoded()
-	return digest, progress, err
+	kept = r.p.ended(sent.Hide)
+	progress, err = kept.encoded()
+	return digest, progress, kept, err
 }
 
 // digest returns the digest of an operation's params. It does not depend on the order

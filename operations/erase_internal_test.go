@@ -49,7 +49,7 @@ func TestWhatRemainsOfAnOperation(t *testing.T) {
 		Rejection: &RejectedError{Text: "Beatriz Nogueira"}, Outcome: &outcome{Value: []byte(`"Beatriz Nogueira"`)},
 		History: []Note{{At: at, Text: "sending"}, {At: at, Text: "order-1 of Beatriz Nogueira: 503 Unavailable"}},
 	}}
-	_, progress, err := storeWithKey("k").remains(r)
+	_, progress, _, err := storeWithKey("k").remains(r)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"sends": 2, "ambiguity": "a question about ***", "last_error": "***", "history": [
 		{"at": "2026-11-26T12:00:00Z", "text": "sending"}, {"at": "2026-11-26T12:00:00Z", "text": "order-1 of ***: 503 Unavailable"}]}`, progress)

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/database"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/sqldb"
 )
 
@@ -102,11 +104,16 @@ type core struct {
 	store    *store
 	handlers map[string]handler
 
+	purging purging
+
 	// wake is called in the transaction that makes an operation due.
 	wake func(ctx context.Context, tx sqldb.Tx, id int64, kind string) error
 	// woken has an element if an operation became due in this process. It is nil if an
 	// engine works on the operations.
 	woken chan struct{}
+
+	nudged chan struct{} // has an element if Nudge has said that an operation is due
+	idleAt atomic.Int64  // when it has said that none is
 }
 
 // New returns an outbox whose operations [Outbox.Run] works on. A process that only
@@ -170,7 +177,9 @@ func newOutbox[TX any](driver database.Driver[TX], config Config) (*Outbox[TX], 
 	store := &store{
 		db: sqldb.New(sqldb.Untyped(driver), config.Location, config.Logger), account: client.Account(), foreign: !sqldb.IsTx[TX](),
 	}
-	return &Outbox[TX]{core: &core{config: config, client: client, store: store, handlers: make(map[string]handler)}, driver: driver}, nil
+	return &Outbox[TX]{driver: driver, core: &core{
+		config: config, client: client, store: store, handlers: make(map[string]handler), nudged: make(chan struct{}, 1),
+	}}, nil
 }
 
 func (c *Config) check(dialect database.Dialect) error {
@@ -263,8 +272,8 @@ func (o *Outbox[TX]) Work(ctx context.Context, id int64) (next time.Duration, er
 	return next, err
 }
 
-// work is Work. It also reports whether this worker claimed the operation.
-func (o *core) work(ctx context.Context, id int64) (next time.Duration, claimed bool, err error) {
+// work is Work. It also returns the operation if this worker claimed it, as it left it.
+func (o *core) work(ctx context.Context, id int64) (next time.Duration, claimed *record, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.lease())
 	defer cancel()
 	defer func() {
@@ -276,22 +285,30 @@ func (o *core) work(ctx context.Context, id int64) (next time.Duration, claimed 
 		err = shown(err)
 	}()
 	if err := o.store.ready(ctx); err != nil {
-		return 0, false, err
+		return 0, nil, err
+	}
+	if !gate.Passed(ctx) { // a caller waits
+		pass, err := gate.From(ctx).Ask(ctx)
+		if err != nil {
+			return shortestWait, nil, ctx.Err()
+		}
+		defer pass.End()
+		ctx = pass.In(ctx)
 	}
 	r, err := o.store.claim(ctx, id, o.lease())
 	if err != nil {
-		return 0, false, err
+		return 0, nil, err
 	}
 	if r == nil {
 		next, err = o.store.until(ctx, id)
-		return next, false, err
+		return next, nil, err
 	}
 	a := &attempt{core: o, record: r}
 	next, err = a.run(ctx)
 	if errors.Is(err, errLost) {
 		next, err = o.store.until(ctx, id)
 	}
-	return next, true, err
+	return next, r, err
 }
 
 // lease is how long a worker owns an operation: enough for two reads and the

@@ -16,10 +16,13 @@ import (
 // error, such as that of ctx, workers continue with the operation.
 func (o *Outbox[TX]) Send(ctx context.Context, id int64) (*Entry, error) {
 	_, claimed, err := o.work(ctx, id)
+	if err == nil && claimed != nil && claimed.State == Done {
+		return &claimed.Entry, nil
+	}
 	for pause := 5 * time.Millisecond; err == nil; pause = min(2*pause, shortestWait) {
 		var e *Entry
 		var leased bool
-		if e, leased, err = o.entry(ctx, id); err == nil && (claimed || !leased) {
+		if e, leased, err = o.entry(ctx, id); err == nil && (claimed != nil || !leased) {
 			return e, nil
 		}
 		wait := time.NewTimer(pause)

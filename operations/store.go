@@ -38,6 +38,11 @@ const (
 	columns = `id, account, kind, key, COALESCE(resource, ''), state, CAST(params AS TEXT), CAST(progress AS TEXT), claims,
 		created_at, updated_at, due_at, {clock}`
 
+	// least is the highest refunded_amount of an operation's resource after operations of this
+	// outbox. SQLite has no alias of the row in RETURNING.
+	least = `(SELECT COALESCE(MAX(p.refunded), 0) FROM ` + table + ` AS p
+		WHERE p.account || '' = ? AND p.resource = (SELECT q.resource FROM ` + table + ` AS q WHERE q.id = ?))`
+
 	// oneByID finds an operation of the account.
 	oneByID = ` WHERE id = ? AND account || '' = ?`
 
@@ -68,6 +73,8 @@ type record struct {
 	claims int64     // how often it was claimed: a worker that has lost it can't write
 	now    time.Time // the database's clock when the record was read
 	read   time.Time // this process's clock at the same time
+
+	refundedBefore int64 // see least; of a record that was claimed, or that a person resolves
 }
 
 // clock returns the database's time.
@@ -89,8 +96,13 @@ func scan(row database.Scanner, more ...any) (*record, error) {
 	}
 	r.State = State(state)
 	r.CreatedAt, r.UpdatedAt, r.DueAt, r.now = time.UnixMilli(created), time.UnixMilli(updated), time.UnixMilli(due), time.UnixMilli(now)
-	r.Sends, r.LastError, r.Ambiguity, r.History = r.p.Sends, r.p.LastError, r.p.Ambiguity, r.p.History
+	r.show(&r.p)
 	return r, nil
+}
+
+// show takes over what an [Entry] shows of the progress.
+func (e *Entry) show(p *progress) {
+	e.Sends, e.LastError, e.Ambiguity, e.History = p.Sends, p.LastError, p.Ambiguity, p.History
 }
 
 // one reads the operation that a query returns, or nil if there is none.
@@ -150,12 +162,15 @@ func wrap(err error) error {
 // of the lease. It returns nil if it is not due, another worker has it, an earlier
 // operation on the resource is undecided, or it belongs to another account.
 func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (r *record, err error) {
+	var refunded int64
 	work := func(c sqldb.Session) error {
 		r, err = one(ctx, c, `UPDATE `+table+` AS o SET claims = claims + 1, lease_until = {now} + ?, updated_at = {now},
 			state = CASE state WHEN 'waiting' THEN 'working' ELSE state END
 		`+oneByID+` AND state || '' IN (`+openStates+`) AND due_at + 0 <= {now}
-			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+s.mayWork()+` RETURNING `+columns,
-			[]any{ms(lease), id, s.account.Name})
+			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+s.mayWork()+` RETURNING `+columns+`, `+least, []any{ms(lease), id, s.account.Name, s.account.Name, id}, &refunded)
+		if r != nil {
+			r.refundedBefore = refunded
+		}
 		return err
 	}
 	if s.db.Dialect() == database.DialectSQLite { // whose writers queue in transactions
@@ -249,7 +264,7 @@ func (r *record) refunded() *int64 {
 // which has the session's default isolation: the handler's own statements may depend
 // on it.
 func (s *store) done(ctx context.Context, r *record, handle func(sqldb.Tx) error) error {
-	digest, progress, err := s.remains(r)
+	digest, progress, kept, err := s.remains(r)
 	if err != nil {
 		return err
 	}
@@ -268,13 +283,9 @@ func (s *store) done(ctx context.Context, r *record, handle func(sqldb.Tx) error
 	if failed != nil {
 		return failed
 	}
+	if err == nil {
+		r.State, r.UpdatedAt = Done, r.clock()
+		r.show(kept)
+	}
 	return wrap(err)
-}
-
-// leastRefunded returns the highest refunded_amount of a resource after
-// operations of this outbox.
-func (s *store) leastRefunded(ctx context.Context, resource string) (amount int64, err error) {
-	_, err = s.db.Conn().First(ctx, `SELECT COALESCE(MAX(refunded), 0) FROM `+table+` WHERE account || '' = ? AND resource = ?`,
-		[]any{s.account.Name, resource}, sqldb.Into(&amount))
-	return amount, wrap(err)
 }

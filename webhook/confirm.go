@@ -70,7 +70,7 @@ func (j *judge) factOf(ctx context.Context, e parsed) (string, error) {
 	switch {
 	case errors.Is(err, errUnknownResource):
 		return unnamedFact(e), nil
-	case errors.Is(err, gateway.ErrUnauthorized):
+	case rejectsKey(err):
 		// The gateway gives up after a day, but a new key may take longer. The
 		// signature proves the event.
 		return unnamedFact(e), nil

@@ -28,6 +28,7 @@ type dispatcher struct {
 	claimed  time.Time        // when the last claim ended
 	took     time.Duration    // its duration
 	full     bool             // it returned as many events as it could
+	quiet    bool             // nothing was due at the last claim, and nothing has happened since
 
 	ready   []readyEvent // in order
 	started [2]int       // events passed to workers in this window and the one before
@@ -75,6 +76,9 @@ const (
 	claimShare = 5
 
 	longestPause = 30 * time.Second
+
+	// longestQuiet is how long [Receiver.Nudge] may keep the dispatcher from looking.
+	longestQuiet = 5 * time.Minute
 
 	// As many events are claimed ahead as were handled in the last two windows,
 	// up to maxReady. Workers that are slow get none: an event that is ready is
@@ -155,7 +159,7 @@ func (d *dispatcher) isIdle(ctx context.Context) bool {
 		}
 	}
 	d.feed(ctx)
-	d.search.looked, d.search.turn, d.due = time.Time{}, false, time.Time{}
+	d.search.looked, d.search.turn, d.due, d.quiet = time.Time{}, false, time.Time{}, false
 	if d.claim(ctx); d.claiming {
 		d.take(ctx, <-d.results)
 	}
@@ -193,7 +197,7 @@ func (d *dispatcher) wait() time.Duration {
 // counts from the last claim; otherwise continuous deliveries would delay the
 // claim forever.
 func (d *dispatcher) claimSoon() {
-	d.again = d.claiming
+	d.again, d.quiet = d.claiming, false
 	apart := min(batchDelay, (claimShare-1)*d.took)
 	switch {
 	case d.fails > 0:
@@ -216,6 +220,10 @@ func (d *dispatcher) pause() time.Duration {
 // claim begins to claim events for the idle workers and some ahead, if it is due.
 func (d *dispatcher) claim(ctx context.Context) {
 	if d.claiming || time.Until(d.due) > 0 {
+		return
+	}
+	if d.quiet && d.rx.toldIdle() && time.Since(d.claimed) < longestQuiet {
+		d.due = time.Now().Add(d.rx.cfg.PollInterval)
 		return
 	}
 	if d.suspect {
@@ -272,6 +280,7 @@ func (d *dispatcher) take(ctx context.Context, r claimResult) {
 		}
 	}
 	d.due = d.claimed.Add(d.rx.cfg.PollInterval)
+	d.quiet = len(r.claims) == 0 && r.err == nil && !d.full && !d.search.more
 	if d.full || d.search.more {
 		d.due = d.claimed.Add(batchDelay) // there may be more
 	}

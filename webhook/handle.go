@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/gateway-go/gateway/internal/gate"
 )
 
 // storeTimeout limits storing the outcome of an event: it must be stored even
@@ -215,7 +217,7 @@ func (rx *Receiver) persist(ctx context.Context, c *Claim, r *result, last bool)
 		d = Disposition{State: StateUnhandled, Family: r.family}
 	case r.Err == nil:
 		return rx.complete(ctx, c)
-	case errors.Is(r.Err, ErrShutdown), errors.Is(r.Err, ErrPaused):
+	case errors.Is(r.Err, ErrShutdown), errors.Is(r.Err, ErrPaused), gate.Refused(r.Err): // the last one was kept waiting
 		r.Outcome = OutcomeReleased
 		d = released
 	case errors.As(r.Err, &hopeless) && !rx.redeliverable(r.Err), last:

@@ -44,6 +44,23 @@ func (rx *Receiver) signalWork() {
 	}
 }
 
+// Nudge tells the workers of Inbox mode what a look at the store by someone else has found,
+// such as one look for many accounts: whether an event of the account is due. If so, they look
+// at once. Otherwise they skip their own looks in the next two PollIntervals, but not for more
+// than five minutes in a row.
+func (rx *Receiver) Nudge(due bool) {
+	if due {
+		rx.signalWork()
+		return
+	}
+	rx.idleAt.Store(time.Now().UnixNano())
+}
+
+// toldIdle reports whether Nudge has said a short time ago that nothing is due.
+func (rx *Receiver) toldIdle() bool {
+	return time.Since(time.Unix(0, rx.idleAt.Load())) < 2*rx.cfg.PollInterval
+}
+
 // work handles an event in the background.
 func (rx *Receiver) work(ctx context.Context, c *Claim) {
 	started := time.Now()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/gate"
 )
 
 // keyWatch notices when the gateway rejects the API's key. A key expires without notice,
@@ -21,7 +22,7 @@ type keyWatch struct {
 // accepts the key.
 func (w *keyWatch) saw(ctx context.Context, err error) {
 	switch {
-	case errors.Is(err, gateway.ErrUnauthorized):
+	case rejectsKey(err):
 		if w.rejected.CompareAndSwap(0, time.Now().UnixNano()) {
 			w.logger.LogAttrs(ctx, slog.LevelError, "webhook: the gateway rejects the key of Config.API: unsigned events get 503 until it is replaced", errorAttr(err))
 		}
@@ -30,6 +31,11 @@ func (w *keyWatch) saw(ctx context.Context, err error) {
 			w.logger.LogAttrs(ctx, slog.LevelInfo, "webhook: the gateway accepts the key of Config.API again")
 		}
 	}
+}
+
+// rejectsKey reports whether the gateway rejects the key, also if that is why it was not asked.
+func rejectsKey(err error) bool {
+	return errors.Is(err, gateway.ErrUnauthorized) || gate.RejectsKey(err)
 }
 
 // KeyRejectedSince returns when the gateway began to reject the key of Config.API, as far

@@ -28,7 +28,7 @@ const (
 
 	OutcomeFailed      Outcome = "failed"      // the handler failed; it will be retried
 	OutcomeBackoff     Outcome = "backoff"     // the handler failed recently; the retry is not due yet
-	OutcomeReleased    Outcome = "released"    // interrupted by the shutdown
+	OutcomeReleased    Outcome = "released"    // interrupted by the shutdown, or the gateway is down (package merchant)
 	OutcomeLost        Outcome = "lost"        // the lease expired; another process may have the event
 	OutcomeBusy        Outcome = "busy"        // over a concurrency limit, or the resource is being handled
 	OutcomeRefused     Outcome = "refused"     // not a valid event of the gateway

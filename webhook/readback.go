@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/gate"
 )
 
 // ReadBack limits the API calls for unsigned deliveries, since anyone who
@@ -27,9 +28,13 @@ type api struct {
 	key    *keyWatch
 }
 
+// gatePatience is how long a delivery waits at the gate of its account, if package merchant has
+// one. The sender repeats it.
+const gatePatience = time.Second
+
 // read makes only one attempt, because the sender of the delivery retries.
 func (a api) read(ctx context.Context, family Family, id string) (*resource, error) {
-	r, err := a.get(ctx, family, id)
+	r, err := a.get(gate.Background(ctx, gatePatience), family, id)
 	a.key.saw(ctx, err)
 	switch {
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrValidation):

@@ -41,6 +41,7 @@ type Receiver struct {
 	abort       chan struct{}  // closed when Shutdown has no more time: end what runs
 	wake        chan struct{}  // there is work in the inbox
 	idleQueries chan chan bool // requests of Idle to the dispatcher
+	idleAt      atomic.Int64   // when Nudge has said that nothing is due, Unix nanoseconds
 	lastPurge   atomic.Int64   // when old events were last purged, Unix seconds
 	setAside    setAside
 	said        sync.Map // members that were reported as left out

@@ -18,7 +18,8 @@
 -- in no index, so that PostgreSQL need not change one. Its key begins with the ID: whatever the
 -- planner takes the table for, it can't read all comparisons of a kind. Table gateway_skipped
 -- counts the facts of a day (since 1970) that no process had a callback for. The columns told
--- have what the merchant heard last of the goods or of the access.
+-- have what the merchant heard last of the goods or of the access. The version of an order
+-- counts the changes of it and of its charges and refunds.
 CREATE TABLE {s}gateway_balances (
 	account  text NOT NULL,
 	currency text NOT NULL,
@@ -45,6 +46,7 @@ CREATE TABLE {s}gateway_orders (
 	owed       {int} NOT NULL DEFAULT 0,
 	owed_facts {int} NOT NULL DEFAULT 0,
 	told       {int} NOT NULL DEFAULT 0,
+	version    {int} NOT NULL DEFAULT 0,
 	closed_at  {int},
 	PRIMARY KEY (subject, book)
 );

@@ -525,7 +525,7 @@ func TestIdleMissesNoWorkThatMoves(t *testing.T) {
 		count, move := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		_, db := w.tapped(func(statement string) string {
-			if strings.Contains(statement, "FROM gateway_refunds AS r JOIN") { // the last count
+			if strings.Contains(statement, "FROM gateway_refunds AS r WHERE") { // the last count
 				once.Do(func() {
 					close(count)
 					<-move

@@ -401,3 +401,56 @@ func TestNoStatementScansTheTableOnSQLite(t *testing.T) {
 	scans = slices.DeleteFunc(scans, func(text string) bool { return strings.Contains(text, "SET due = CASE WHEN due > since") }) // once in a process
 	require.Empty(t, scans)
 }
+
+// A purge reads what it deletes, and the counts what they count, whatever the planner believes about the
+// table: neither what is too young nor what an earlier batch has deleted.
+func TestAPurgeIsCheapWhateverTheStatisticsSay(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d target) {
+		t.Helper()
+		if d.dialect != database.DialectPostgres {
+			t.Skip("SQLite's planner has no statistics unless ANALYZE is run")
+		}
+		for name, analyzed := range map[string]bool{"never": false, "empty": true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				in := newInboxTable(t, d, "")
+				if analyzed {
+					in.exec(t, "ANALYZE "+in.name)
+				}
+				const each = 10_000 // of old and young events, done and set aside
+				in.exec(t, `INSERT INTO `+in.name+` (key, event_id, kind, resource, fact, signed, source, late, position, body,
+					state, aside, attempts, token, due, lease, since, arrived, matched, reason, account, digest, key_id, trace)
+					SELECT 'k' || i, 'e' || i, 'transaction.paid', 'transaction/' || i, '', 1, 'delivery', 0, 3, NULL,
+						CASE WHEN i % 2 = 0 THEN 3 ELSE 5 END, CASE WHEN i % 2 = 0 THEN '' ELSE 'kind ' || i % 3 END, 0, '', at, 0, at, at, '', '', 'shop', '', '', ''
+					FROM (SELECT i, CAST(EXTRACT(EPOCH FROM now()) * 1000 AS BIGINT) - CASE WHEN i <= 2 * $1::bigint THEN 10000 ELSE 3 END * CAST(3600000 AS bigint) + i AS at
+						FROM generate_series(1, 4 * $1::bigint) AS i) AS q`, each)
+				db, log := explained(t)
+				s := in.open(t, db)
+				_ = log.Take()
+				purged, err := s.Purge(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, webhook.Purged{Done: each, Unhandled: each}, purged)
+				batches := 0
+				for _, one := range log.Take() {
+					require.Nil(t, one.JIT, "a compiled statement:\n%s", &one)
+					if !strings.HasPrefix(one.Query, "DELETE") {
+						continue
+					}
+					batches++
+					// A batch is read from the index, read by its numbers, and deleted.
+					assert.LessOrEqual(t, one.Root.Visited(), 5000, "%s", &one)
+					assert.False(t, one.Root.Scans(), "%s", &one)
+					assert.LessOrEqual(t, one.Root.Buffers(), 12_000, "%s", &one)
+				}
+				assert.GreaterOrEqual(t, batches, 2*each/1000)
+				n, err := s.Counts(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, each, n.Unhandled)
+				for _, one := range log.Take() {
+					assert.False(t, one.Root.Scans(), "%s", &one)
+				}
+			})
+		}
+	})
+}

@@ -32,6 +32,9 @@ import (
 //	{json}   a parameter of the type json
 //	{jsonb}  a parameter of the type jsonb
 //	{int}    the type of integers, in CAST
+//
+//	{next_xid}    the ID of the next transaction to write: all that write now have lower ones
+//	{oldest_xid}  the lowest ID of a transaction that may still commit
 type DB struct {
 	driver   database.Driver[Tx]
 	location database.Location
@@ -46,9 +49,23 @@ type DB struct {
 	build    func() (*debug.BuildInfo, bool)
 }
 
-// New returns a DB on a driver. It does not use the database yet.
+// New returns a DB on a driver. It does not use the database yet. On a driver of
+// [DB.Shared] it is the same one.
 func New(driver database.Driver[Tx], location database.Location, logger *slog.Logger) *DB {
+	if s, ok := driver.(shared); ok {
+		return s.db
+	}
 	return &DB{driver: driver, location: location, logger: logger, build: debug.ReadBuildInfo}
+}
+
+// Shared returns the driver for packages that use this DB: its settings are checked once, and its
+// schema is looked up once, for all of them.
+func (db *DB) Shared() database.Driver[Tx] { return shared{db.driver, db} }
+
+type shared struct {
+	database.Driver[Tx]
+
+	db *DB
 }
 
 // Dialect returns the dialect of the database.
@@ -93,7 +110,7 @@ func (db *DB) dialect() []string {
 	if db.Dialect() == database.DialectSQLite { // a transaction holds the only write lock
 		return []string{
 			"{s}", "", "{now}", dbms.SQLiteNow, "{clock}", dbms.SQLiteNow, "{lock}", "", "{skip}", "", "{keep}", "",
-			"{json}", "?", "{jsonb}", "?", "{int}", "INTEGER",
+			"{json}", "?", "{jsonb}", "?", "{int}", "INTEGER", "{next_xid}", "0", "{oldest_xid}", "0",
 		}
 	}
 	return []string{
@@ -101,6 +118,7 @@ func (db *DB) dialect() []string {
 		"{clock}", strings.ReplaceAll(dbms.PostgresNow, "statement_timestamp", "clock_timestamp"),
 		"{lock}", "FOR UPDATE", "{skip}", "FOR UPDATE SKIP LOCKED", "{keep}", "FOR KEY SHARE",
 		"{json}", "CAST(? AS json)", "{jsonb}", "CAST(? AS jsonb)", "{int}", "bigint",
+		"{next_xid}", "txid_snapshot_xmax(txid_current_snapshot())", "{oldest_xid}", "txid_snapshot_xmin(txid_current_snapshot())",
 	}
 }
 
@@ -110,6 +128,15 @@ func (db *DB) Repeat(ctx context.Context, work func() error) error {
 		pool.Keep(ctx, db.logger)
 	}
 	return dbms.Pooled(dbms.Repeat(ctx, work))
+}
+
+// PurgeAtOnce returns how many rows a statement may delete, so that it takes some milliseconds:
+// SQLite has one write lock, and changes each index at once.
+func (db *DB) PurgeAtOnce() int {
+	if db.Dialect() == database.DialectSQLite {
+		return 100
+	}
+	return 1000
 }
 
 // Limit returns how many connections the pool opens at most, 0 if there is no limit or it is not

@@ -48,6 +48,12 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 		c.outcome = unsent
 		return nil, caller.Err()
 	}
+	leave, err := c.enter(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	panicked := true
+	defer func() { leave(panicked) }()
 	c.begin()
 	_, own := a.base.(*http.Transport)
 	c.foreign = !own
@@ -55,7 +61,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer cancel()
 	out := req.WithContext(timed)
 	if err := c.prepare(timed, out); err != nil {
-		c.outcome, c.result.Err = permanent, err
+		c.outcome, c.result.Err, panicked = permanent, err, false
 		return nil, err
 	}
 	resp, err := a.base.RoundTrip(out)
@@ -67,6 +73,7 @@ func (a attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	} else {
 		c.outcome = outcomeOfResponse(c.req.Method, c.result.Status, c.result.Body)
 	}
+	panicked = false
 	c.result.MayHaveApplied = c.result.MayHaveApplied || c.outcome == unknown || c.replayed()
 	if c.result.Status == 0 {
 		return nil, c.result.Err

@@ -28,6 +28,7 @@ type Engine struct {
 	LongestWait time.Duration
 	Jitter      func() float64 // returns a number in [0, 1)
 	Observe     Observe        // nil observes nothing
+	Gate        Gate           // nil admits everything
 }
 
 // Request is one call.
@@ -109,6 +110,9 @@ type call struct {
 	request       retryablehttp.Request
 	result        Result
 	outcome       attemptOutcome // of the last attempt
+	before        attemptOutcome // of the attempt before it
+	refused       bool           // the gate has refused another attempt
+	stop          bool           // after the last attempt the gate allows no other one
 	began         time.Time
 	hasRetryAfter bool // the last response says when to retry
 	wait          time.Duration
@@ -126,7 +130,10 @@ func (c *call) checkRetry(ctx context.Context, _ *http.Response, err error) (boo
 		c.result.Err, c.outcome = err, permanent
 	}
 	c.wait = 0
-	retry := ctx.Err() == nil && c.outcome.retryable(c.req.Class) && c.result.Attempts < c.req.MaxAttempts
+	if c.refused { // the attempts that were made are logged
+		return false, nil
+	}
+	retry := ctx.Err() == nil && !c.stop && c.outcome.retryable(c.req.Class) && c.result.Attempts < c.req.MaxAttempts
 	if retry {
 		c.wait, retry = c.nextWait(ctx)
 	}
@@ -136,7 +143,7 @@ func (c *call) checkRetry(ctx context.Context, _ *http.Response, err error) (boo
 }
 
 func (c *call) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
-	c.outcome = none
+	c.before, c.outcome = c.outcome, none
 	if c.engine.HTTP.Jar != nil {
 		c.request.Header = http.Header{} // otherwise the next attempt would also send this attempt's cookies
 	}

@@ -491,6 +491,13 @@ func (y *Year) buyByLink(ctx context.Context) {
 	y.did("buys by link", slug, err)
 }
 
+// hasClosed reports whether the shop has closed an order.
+func (y *Year) hasClosed(ctx context.Context, order string) bool {
+	var closed bool
+	err := y.reader.QueryRowContext(ctx, `SELECT closed FROM orders WHERE id = ?`, order).Scan(&closed)
+	return err == nil && closed
+}
+
 // decides is the person who decides about problems. It reports whether there were any that
 // a shop has to expect: what it does not expect, it leaves.
 func (y *Year) decides(ctx context.Context) (decided bool) {
@@ -506,6 +513,7 @@ func (y *Year) decides(ctx context.Context) (decided bool) {
 		case p.Kind == kit.ProblemContested:
 		case p.Kind == kit.ProblemLower: // two stale reads in a row, days apart
 		case p.Kind == kit.ProblemReversed && y.bankReturned(ctx, p.Record):
+		case p.Kind == kit.ProblemClosed && y.hasClosed(ctx, p.Order): // it is sent nevertheless
 		default:
 			continue
 		}

@@ -82,6 +82,14 @@ func fromAside(text string) (webhook.Family, webhook.Kind) {
 	return webhook.Family(family), webhook.Kind(kind)
 }
 
+// asides returns the values of the column aside.
+func (s *core) asides(ctx context.Context) ([]string, error) {
+	return sqldb.All(ctx, s.conn(), s.q.asides, nil, func(row database.Scanner) (text string, err error) {
+		err = row.Scan(&text)
+		return text, err
+	})
+}
+
 // NextUnhandled implements [webhook.Store].
 func (s *core) NextUnhandled(
 	ctx context.Context, handles func(webhook.Family, webhook.Kind) bool, limit int, lease time.Duration,
@@ -92,9 +100,7 @@ func (s *core) NextUnhandled(
 	if err := s.expireNowAndThen(ctx); err != nil {
 		return nil, err
 	}
-	waiting, err := sqldb.All(ctx, s.conn(), s.q.asides, nil, func(row database.Scanner) (text string, err error) {
-		return text, row.Scan(&text)
-	})
+	waiting, err := s.asides(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -229,9 +229,12 @@ func newQueries(db *sqldb.DB, account string) queries {
 		requeue: sql(`UPDATE {t} SET state = {rest}, due = {now}, since = {now}, attempts = 0, expired = 0 WHERE key = ? AND account = {a} AND state + 0 = 4{durable}`),
 		discard: sql(`UPDATE {t} SET state = 3, since = {now}, position = 0, body = NULL, confirmed = NULL, reason = ''
 			WHERE key = ? AND account = {a} AND state + 0 = 4{durable}`),
-		purge: sql(`DELETE FROM {t} WHERE seq IN
-			(SELECT seq FROM {t} WHERE account = {a} AND state = 3 AND since < {now} - ? ORDER BY since LIMIT ?)`),
-		purgeUnhandled: sql(`DELETE FROM {t} WHERE seq IN (SELECT seq FROM {t} WHERE account = {a} AND state = 5 AND since < {now} - ? LIMIT ?)`),
+		// Each batch begins where the last one ended: PostgreSQL's index still has what that deleted.
+		purge: sql(`DELETE FROM {t} WHERE seq {in}(SELECT seq FROM {t} WHERE account = {a} AND state = 3 AND since < {now} - ? AND since >= ?
+			ORDER BY since LIMIT ?){ni} RETURNING since`),
+		// No index has since, but an event that is set aside was due then, or is due soon after.
+		purgeUnhandled: sql(`DELETE FROM {t} WHERE seq {in}(SELECT seq FROM {t} WHERE account = {a} AND state = 5 AND aside = ?
+			AND since < {now} - ? AND due < {now} - ? + 86400000 AND due >= ? ORDER BY due, seq LIMIT ?){ni} RETURNING due`),
 		known: sql(`SELECT a.fingerprint FROM {s}gateway_accounts AS a JOIN {t} AS e ON e.key = '' AND e.account = a.name
 			WHERE a.name = ?`),
 		register: sql(`INSERT INTO {t} (key, event_id, kind, resource, fact, signed, source, late, position, digest, key_id, trace,

@@ -3,10 +3,13 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/webhook"
 )
@@ -26,10 +29,6 @@ func (s *core) Remembers(ctx context.Context) (time.Duration, error) {
 	return min(s.retention, time.Duration(max(age, 0))*time.Millisecond), err
 }
 
-// purgeBatch is small so that a purge does not hold locks, or SQLite's write
-// lock, for long.
-const purgeBatch = 1000
-
 // Purge implements [webhook.Store].
 func (s *core) Purge(ctx context.Context) (n webhook.Purged, err error) {
 	if err := s.ready(ctx); err != nil {
@@ -40,20 +39,44 @@ func (s *core) Purge(ctx context.Context) (n webhook.Purged, err error) {
 	if _, err := s.conn().Exec(ctx, s.q.forget, retention, retention); err != nil {
 		return n, err
 	}
-	if n.Done, err = s.purge(ctx, s.q.purge); err != nil {
+	if n.Done, err = s.purge(ctx, s.q.purge, retention); err != nil {
 		return n, err
 	}
-	n.Unhandled, err = s.purge(ctx, s.q.purgeUnhandled)
-	return n, err
-}
-
-func (s *core) purge(ctx context.Context, query string) (n int, err error) {
-	for {
-		deleted, err := s.conn().Exec(ctx, query, s.retention.Milliseconds(), purgeBatch)
-		n += int(deleted)
-		if err != nil || deleted < purgeBatch {
+	asides, err := s.asides(ctx)
+	if err != nil {
+		return n, err
+	}
+	for _, aside := range asides {
+		unhandled, err := s.purge(ctx, s.q.purgeUnhandled, aside, retention, retention)
+		n.Unhandled += unhandled
+		if err != nil {
 			return n, err
 		}
+	}
+	return n, nil
+}
+
+// purge deletes events in batches. A batch begins with the time of the last event of the one
+// before, which each returns.
+func (s *core) purge(ctx context.Context, query string, args ...any) (n int, err error) {
+	last, atOnce := int64(math.MinInt64), s.db.PurgeAtOnce()
+	for {
+		var deleted []int64
+		if err := s.byIndex(ctx, func(c sqldb.Session) (err error) {
+			deleted, err = sqldb.All(ctx, c, query, append(slices.Clone(args), last, atOnce),
+				func(row database.Scanner) (at int64, err error) {
+					err = row.Scan(&at)
+					return at, err
+				})
+			return err
+		}); err != nil {
+			return n, err
+		}
+		n += len(deleted)
+		if len(deleted) < atOnce {
+			return n, nil
+		}
+		last = slices.Max(deleted)
 	}
 }
 
@@ -64,7 +87,10 @@ func (s *core) Counts(ctx context.Context) (webhook.Counts, error) {
 		return n, err
 	}
 	var oldest int64
-	_, err := s.conn().First(ctx, s.q.counts, nil, sqldb.Into(&n.Waiting, &n.Claimed, &n.Dead, &n.Unhandled, &oldest))
+	err := s.byIndex(ctx, func(c sqldb.Session) error {
+		_, err := c.First(ctx, s.q.counts, nil, sqldb.Into(&n.Waiting, &n.Claimed, &n.Dead, &n.Unhandled, &oldest))
+		return err
+	})
 	n.Oldest = time.Duration(max(oldest, 0)) * time.Millisecond
 	return n, err
 }

@@ -18,9 +18,9 @@ func (l Ledger) LockAccount(ctx context.Context, name string) error {
 // Prefix is the prefix of an account's references.
 type Prefix struct{ Account, Prefix string }
 
-// Prefixes returns the prefixes of all accounts but one.
-func (l Ledger) Prefixes(ctx context.Context, but string) ([]Prefix, error) {
-	return all(ctx, l, `SELECT name, prefix FROM {s}gateway_accounts WHERE name <> ? AND prefix IS NOT NULL ORDER BY name`, []any{but},
+// Prefixes returns the prefixes of all accounts.
+func (l Ledger) Prefixes(ctx context.Context) ([]Prefix, error) {
+	return all(ctx, l, `SELECT name, prefix FROM {s}gateway_accounts WHERE prefix IS NOT NULL ORDER BY name`, nil,
 		func(row database.Scanner, p *Prefix) error { return row.Scan(&p.Account, &p.Prefix) })
 }
 
@@ -92,15 +92,6 @@ func (l Ledger) SweepAgain(ctx context.Context, account string) error {
 type Balance struct {
 	At              time.Time
 	Balance, Booked int64
-}
-
-// Booked returns the sum of an account's entries in a currency, and when it was.
-func (l Ledger) Booked(ctx context.Context, account string, currency gateway.Currency) (b Balance, err error) {
-	var at int64
-	_, err = l.s.Row(ctx, `SELECT {now}, CAST(COALESCE(SUM(amount), 0) AS {int}) FROM {s}gateway_facts
-		WHERE account = ? AND amount IS NOT NULL AND currency = ?`, []any{account, string(currency)}, &at, &b.Booked)
-	b.At = time.UnixMilli(at)
-	return b, err
 }
 
 // NoteBalance stores a balance. The next one is due in a time.

@@ -19,11 +19,9 @@ type NewFact struct {
 	Month     string // in the account's zone
 }
 
-// AddFacts stores facts in their order. They are delivered in this order.
-func (l Ledger) AddFacts(ctx context.Context, facts []NewFact) error {
-	if len(facts) == 0 {
-		return nil
-	}
+// AddFacts returns the statement that stores facts in their order, at least one. They are
+// delivered in this order.
+func AddFacts(facts []NewFact) Write {
 	const columns = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, CASE WHEN ? = '' THEN {now} ELSE NULL END, {now}, 0, '')`
 	var args []any
 	for i := range facts {
@@ -35,9 +33,11 @@ func (l Ledger) AddFacts(ctx context.Context, facts []NewFact) error {
 		args = append(args, f.StoredKey, f.Account, f.Book, f.Order, string(StreamOf(f.Callback)), f.Record, f.Charge, string(f.Kind), amount, string(f.Currency), f.About,
 			f.At.UnixMilli(), f.Month, string(f.Source), string(f.Callback), string(f.Callback))
 	}
-	_, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_facts (key, account, book, subject, stream, record, charge, kind, amount, currency, about, at, month, source,
-		callback, created_at, delivered_at, due_at, attempts, error) VALUES `+columns+strings.Repeat(`, `+columns, len(facts)-1), args...)
-	return err
+	return Write{
+		SQL: `INSERT INTO {s}gateway_facts (key, account, book, subject, stream, record, charge, kind, amount, currency, about, at, month, source,
+			callback, created_at, delivered_at, due_at, attempts, error) VALUES ` + columns + strings.Repeat(`, `+columns, len(facts)-1),
+		Args: args, Any: true,
+	}
 }
 
 // Fact is a fact that is reported to the merchant.

@@ -94,29 +94,76 @@ type Write struct {
 	Taken error // if it changes none: the error, instead of that of a bug
 }
 
-// Write executes statements in order, in one round trip if the driver can.
+// Write executes statements in order. On PostgreSQL those that don't depend on the order are one
+// statement, so they are one round trip with any driver.
 func (l Ledger) Write(ctx context.Context, writes []Write) error {
-	if len(writes) == 0 {
-		return nil
-	}
-	statements := make([]database.Statement, len(writes))
-	for i, w := range writes {
-		statements[i] = database.Statement{SQL: w.SQL, Args: w.Args}
-	}
-	changed, err := l.s.Batch(ctx, statements)
-	if err != nil {
-		return err
-	}
-	for i, n := range changed {
-		switch w := &writes[i]; {
-		case n == 1 || w.Any:
-		case n == 0 && w.Taken != nil:
-			return w.Taken
-		default:
-			return fmt.Errorf("merchant: a statement changed %d rows instead of 1: %s", n, strings.Join(strings.Fields(w.SQL)[:3], " "))
+	for len(writes) > 0 {
+		n := 1
+		if l.s.Dialect() == database.DialectPostgres {
+			n = independent(writes)
 		}
+		changed, err := l.write(ctx, writes[:n])
+		if err != nil {
+			return err
+		}
+		for i, n := range changed {
+			if err := writes[i].check(n); err != nil {
+				return err
+			}
+		}
+		writes = writes[n:]
 	}
 	return nil
+}
+
+// write executes independent statements, and returns how many rows each changed.
+func (l Ledger) write(ctx context.Context, writes []Write) ([]int64, error) {
+	if len(writes) == 1 {
+		n, err := l.s.Exec(ctx, writes[0].SQL, writes[0].Args...)
+		return []int64{n}, err
+	}
+	var with, counts []string
+	var args, columns []any
+	changed := make([]int64, len(writes))
+	for i, w := range writes {
+		with = append(with, fmt.Sprintf("w%d AS (%s RETURNING 1)", i, w.SQL))
+		counts = append(counts, fmt.Sprintf("(SELECT COUNT(*) FROM w%d)", i))
+		args, columns = append(args, w.Args...), append(columns, &changed[i])
+	}
+	_, err := l.s.Row(ctx, `WITH `+strings.Join(with, `, `)+` SELECT `+strings.Join(counts, `, `), args, columns...)
+	return changed, err
+}
+
+// independent returns how many of the first statements can be executed as one, whose parts see
+// nothing of each other: only the same statement changes several rows of a table.
+func independent(writes []Write) int {
+	of := make(map[string]string)
+	for i, w := range writes {
+		if same, known := of[w.table()]; known && same != w.SQL {
+			return i
+		}
+		of[w.table()] = w.SQL
+	}
+	return len(writes)
+}
+
+// table returns the name of the table that a statement changes.
+func (w *Write) table() string {
+	_, name, _ := strings.Cut(w.SQL, "{s}")
+	name, _, _ = strings.Cut(name, " ")
+	return name
+}
+
+// check returns an error if a statement changed another number of rows than it must.
+func (w *Write) check(n int64) error {
+	switch {
+	case n == 1 || w.Any:
+		return nil
+	case n == 0 && w.Taken != nil:
+		return w.Taken
+	default:
+		return fmt.Errorf("merchant: a statement changed %d rows instead of 1: %s", n, strings.Join(strings.Fields(w.SQL)[:3], " "))
+	}
 }
 
 // first reads the first row of a query's result into columns. found is false if there is none.

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 
-	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 )
 
@@ -18,27 +17,19 @@ type Refund struct {
 	Record  string
 }
 
-// Refunds returns the refunds of the charges of a subject, of one charge, or the one with an
-// ID, the oldest first.
-func (l Ledger) Refunds(ctx context.Context, w RefundWhere) ([]Refund, error) {
-	var c condition
-	if w.ID != "" {
-		c.add(`r.book = ? AND r.id = ?`, w.Book, w.ID)
+// Refund returns the refund with an ID in a book, or [ErrNotFound].
+func (l Ledger) Refund(ctx context.Context, book, id string) (*Refund, error) {
+	r := new(Refund)
+	found, err := l.first(ctx, `SELECT r.id, r.charge, c.account, c.book, c.subject, r.state, r.record
+		FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge WHERE r.book = ? AND r.id = ?`, []any{book, id},
+		&r.ID, &r.Charge, &r.Account, &r.Subject.Book, &r.Subject.ID, &r.State, &r.Record)
+	if err == nil && !found {
+		err = notFound("refund", id)
 	}
-	c.equal("r.charge", w.Charge)
-	c.subject("c.", w.Subject)
-	return all(ctx, l, `SELECT r.id, r.charge, c.account, c.book, c.subject, r.state, r.record
-		FROM {s}gateway_refunds AS r JOIN {s}gateway_charges AS c ON c.id = r.charge`+c.where()+` ORDER BY r.created_at, r.id`, c.args,
-		func(row database.Scanner, r *Refund) error {
-			return row.Scan(&r.ID, &r.Charge, &r.Account, &r.Subject.Book, &r.Subject.ID, &r.State, &r.Record)
-		})
-}
-
-// RefundWhere selects refunds: the one with an ID in a book, or those of a charge or a subject.
-type RefundWhere struct {
-	Book, ID string
-	Charge   string
-	Subject  Subject
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Add returns the statement that stores a new refund. taken is the error if its ID is taken.
