@@ -203,6 +203,17 @@ func (ch *charge) shows(t *gateway.Transaction) bool {
 	return wrong == "" && there == booked
 }
 
+// stopped reports whether what was read shows other money than is booked, and nothing else has
+// changed: then updated_at did not move with the change, and a list would never have shown it.
+func (ch *charge) stopped(lane ledger.Lane) bool {
+	return lane == ledger.Routine && ch.seen != nil && ch.unmoved(ch.seen, lane) && !ch.shows(ch.seen)
+}
+
+// stopped says what [charge.stopped] has found.
+func stopped(t *gateway.Transaction) string {
+	return "updated_at of transaction " + t.ID + " did not move with a change"
+}
+
 // readTransaction reads a transaction.
 func (a *account) readTransaction(ctx context.Context, id string, source books.Source) (r books.Reading[gateway.Transaction], err error) {
 	if err := a.present(); err != nil {

@@ -149,7 +149,11 @@ func (m *core) compare(ctx context.Context, row *ledger.Row, lane ledger.Lane) (
 	if err != nil {
 		return false, again, err
 	}
-	return m.compareRecord(ctx, r, lane)
+	booked, again, err = m.compareRecord(ctx, r, lane)
+	if ch, ok := r.(*charge); ok && booked && err == nil && !ch.account.NoLists && ch.stopped(lane) {
+		err = m.readSingly(ctx, ch.account, stopped(ch.seen), distrust)
+	}
+	return booked, again, err
 }
 
 func (m *core) compareRecord(ctx context.Context, r compared, lane ledger.Lane) (booked bool, again ledger.Plan, err error) {

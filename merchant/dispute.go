@@ -194,7 +194,7 @@ func (d *disputes) pages(ctx context.Context, from time.Time, states []gateway.T
 
 // book has those charges compared at once that are not booked as the lists show them.
 func (d *disputes) book(ctx context.Context, found *disputed) error {
-	l, name := d.outside(), d.account.Name
+	name := d.account.Name
 	var now []string
 	was := d.asked
 	d.asked = make(map[string]followed)
@@ -213,8 +213,11 @@ func (d *disputes) book(ctx context.Context, found *disputed) error {
 		ids = append(ids, id)
 	}
 	for page := range slices.Chunk(ids, spec.MaxPageSize) {
-		rows, err := l.Transactions(ctx, name, page)
-		if err != nil {
+		var rows []ledger.Row
+		if err := d.byIndex(ctx, func(l ledger.Ledger) (err error) {
+			rows, err = l.Transactions(ctx, name, page)
+			return err
+		}); err != nil {
 			return err
 		}
 		for i := range rows {
@@ -228,8 +231,11 @@ func (d *disputes) book(ctx context.Context, found *disputed) error {
 		}
 	}
 	if found.whole && len(d.states) > len(openDisputes) { // all states are listed
-		open, err := l.Disputes(ctx, name)
-		if err != nil {
+		var open map[string]string
+		if err := d.byIndex(ctx, func(l ledger.Ledger) (err error) {
+			open, err = l.Disputes(ctx, name)
+			return err
+		}); err != nil {
 			return err
 		}
 		for charge, transaction := range open {
@@ -239,7 +245,7 @@ func (d *disputes) book(ctx context.Context, found *disputed) error {
 		}
 	}
 	for page := range slices.Chunk(now, spec.MaxPageSize) {
-		if err := l.CompareNow(ctx, name, page); err != nil {
+		if err := d.outside().CompareNow(ctx, name, page); err != nil {
 			return err
 		}
 	}

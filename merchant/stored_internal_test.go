@@ -24,7 +24,7 @@ var commits = map[string]string{
 	"stored.go: noted sure":         "it is",
 	"stored.go: surely stored":      "found out by sure",
 	"desk.go: once Transaction":     "see its callers",
-	"merchant.go: byIndex ByIndex":  "only reads",
+	"merchant.go: byIndex ByIndex":  "see its callers that write",
 
 	// Verbs, which return [ErrMaybeStored].
 	"charge.go: Charge stored":                   "found by its call",
@@ -57,10 +57,10 @@ var commits = map[string]string{
 	"sweeper.go: noteBalanceIfDue outside.ClaimTask": "done when it is due again",
 	"walk.go: walk outside.ClaimTask":                "done when it is due again",
 	"walk.go: walk outside.TaskIn":                   "done when it is due again",
-	"walk.go: walkPages outside.ClaimCharges":        "claimed until the lease ends",
+	"walk.go: claim outside.ClaimCharges":            "claimed until the lease ends",
 	"walk.go: compare outside.Return":                "claimed until the lease ends",
 	"walk.go: release outside.Release":               "claimed until the lease ends",
-	"walk.go: walkPages outside.ReadSingly":          "the next walk finds the same, or the lists are right again",
+	"walk.go: readSingly outside.ReadSingly":         "the next walk finds the same, or the lists are right again",
 	"dispute.go: search outside.ClaimTask":           "done when it is due again",
 	"dispute.go: search outside.TaskIn":              "done when it is due again",
 	"dispute.go: book outside.CompareNow":            "done by the next search",
@@ -156,6 +156,7 @@ func (c *committing) call(n ast.Node) string {
 	if !ok {
 		return ""
 	}
+	c.byIndex(call)
 	if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "sure" {
 		return f.Name
 	}
@@ -178,6 +179,19 @@ func (c *committing) call(n ast.Node) string {
 		}
 	}
 	return ""
+}
+
+// byIndex notes the tables of a transaction that [core.byIndex] commits.
+func (c *committing) byIndex(call *ast.CallExpr) {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || method.Sel.Name != "byIndex" {
+		return
+	}
+	for _, arg := range call.Args {
+		if run, ok := arg.(*ast.FuncLit); ok {
+			c.outside[run.Type.Params.List[0].Names[0].Name] = true
+		}
+	}
 }
 
 func isOutside(of ast.Expr) bool {

@@ -66,21 +66,29 @@ func (m *core) walk(ctx context.Context, a *account) error {
 // walkPages compares the charges that are due within a time.
 func (m *core) walkPages(ctx context.Context, a *account, within time.Duration) error {
 	for {
-		claims, err := m.outside().ClaimCharges(ctx, a.Name, within, spec.MaxPageSize, walkLease)
-		if err != nil || len(claims) == 0 {
+		p := &walkedPage{core: m, account: a}
+		n, err := p.claim(ctx, within)
+		if err != nil || n == 0 {
 			return err
 		}
-		p := &walkedPage{core: m, account: a, claims: claims}
 		err = p.compare(ctx)
 		if p.fault != "" {
-			m.cfg.Logger.LogAttrs(ctx, slog.LevelError, "merchant: charges are read one by one, because of the gateway's list of transactions",
-				slog.String("account", a.Name), slog.String("fault", p.fault), slog.Duration("for", p.forTime))
-			return errors.Join(err, m.outside().ReadSingly(context.WithoutCancel(ctx), a.Name, p.fault, p.forTime))
+			return errors.Join(err, m.readSingly(ctx, a, p.fault, p.forTime))
 		}
-		if err != nil || len(claims) < spec.MaxPageSize {
+		if err != nil || n < spec.MaxPageSize {
 			return err
 		}
 	}
+}
+
+// readSingly has the charges of an account read one by one for a time.
+func (m *core) readSingly(ctx context.Context, a *account, why string, forTime time.Duration) error {
+	isNew, err := m.outside().ReadSingly(context.WithoutCancel(ctx), a.Name, why, forTime)
+	if isNew {
+		m.cfg.Logger.LogAttrs(ctx, slog.LevelError, "merchant: charges are read one by one, because of the gateway's list of transactions",
+			slog.String("account", a.Name), slog.String("fault", why), slog.Duration("for", forTime))
+	}
+	return err
 }
 
 // walkedPage is a page of a walk.
@@ -89,8 +97,25 @@ type walkedPage struct {
 
 	account *account
 	claims  []ledger.Claim // those that are left
+	rows    []ledger.Row   // of those that were claimed
 	fault   string         // why the list can't be relied on
 	forTime time.Duration
+}
+
+// claim claims the next charges, and returns how many.
+func (p *walkedPage) claim(ctx context.Context, within time.Duration) (n int, err error) {
+	err = p.byIndex(ctx, func(l ledger.Ledger) (err error) {
+		if p.claims, err = l.ClaimCharges(ctx, p.account.Name, within, spec.MaxPageSize, walkLease); err != nil {
+			return err
+		}
+		ids := make([]string, len(p.claims))
+		for i := range p.claims {
+			ids[i] = p.claims[i].ID
+		}
+		p.rows, err = l.RowsOf(ctx, ledger.Charges, p.account.Book, ids)
+		return err
+	})
+	return len(p.claims), err
 }
 
 // doubt notes that the list can't be relied on for a time.
@@ -108,6 +133,8 @@ type single struct {
 	equal bool                 // to what is booked
 
 	booked, failed bool
+	busy           bool // another transaction has the order
+	stopped        bool // see charge.stopped
 	seen           *gateway.Transaction
 	plan           ledger.Plan
 }
@@ -116,21 +143,17 @@ type single struct {
 func (p *walkedPage) compare(ctx context.Context) (err error) {
 	defer func() {
 		if len(p.claims) > 0 {
-			err = errors.Join(err, p.outside().Return(context.WithoutCancel(ctx), p.claims))
+			ctx := context.WithoutCancel(ctx)
+			err = errors.Join(err, p.byIndex(ctx, func(l ledger.Ledger) error { return l.Return(ctx, p.claims) }))
 		}
 	}()
-	ids := make([]string, len(p.claims))
 	claims := make(map[string]ledger.Claim)
-	for i, c := range p.claims {
-		ids[i], claims[c.ID] = c.ID, c
+	for _, c := range p.claims {
+		claims[c.ID] = c
 	}
-	rows, err := p.outside().RowsOf(ctx, ledger.Charges, p.account.Book, ids)
-	if err != nil {
-		return err
-	}
-	charges := make([]*charge, len(rows))
-	for i := range rows {
-		if charges[i], err = p.chargeOf(&rows[i]); err != nil {
+	charges := make([]*charge, len(p.rows))
+	for i := range p.rows {
+		if charges[i], err = p.chargeOf(&p.rows[i]); err != nil {
 			return err
 		}
 	}
@@ -159,7 +182,7 @@ func (p *walkedPage) compare(ctx context.Context) (err error) {
 		return err
 	}
 	p.read(ctx, singles)
-	return errors.Join(p.judge(ctx, len(rows), singles), ctx.Err())
+	return errors.Join(p.judge(ctx, len(charges), singles), ctx.Err())
 }
 
 // list lists the transactions of charges, by their IDs in lower case. One alone is not worth a
@@ -258,7 +281,7 @@ func (p *walkedPage) readOne(ctx context.Context, s *single) {
 		r, err := p.chargeOf(s.row)
 		if err == nil {
 			s.booked, plan, err = p.compareRecord(ctx, r, ledger.Routine)
-			s.seen = r.seen
+			s.seen, s.stopped = r.seen, r.stopped(ledger.Routine)
 		}
 		return err
 	})
@@ -266,7 +289,7 @@ func (p *walkedPage) readOne(ctx context.Context, s *single) {
 	case err == nil:
 		s.failed, s.plan = false, plan
 	case errors.Is(err, ledger.ErrBusy):
-		s.plan = ledger.Plan{Wait: busyWait, Lane: ledger.Open}
+		s.busy, s.plan = true, ledger.Plan{Wait: busyWait, Lane: ledger.Routine}
 	case ctx.Err() == nil:
 		s.plan = ledger.Plan{Wait: (time.Minute + rand.N(time.Minute/4)).Round(time.Second), Lane: ledger.Routine} //nolint:gosec // jitter needs no secrecy
 		p.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(s.row.Kind), s.row.ID))
@@ -279,7 +302,7 @@ func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
 	inVain, failed := 0, 0
 	plans := make(map[ledger.Plan][]ledger.Claim)
 	for _, s := range list {
-		if s.failed && s.plan.Lane == ledger.Routine && ctx.Err() == nil {
+		if s.failed && !s.busy && ctx.Err() == nil {
 			failed++
 		}
 		switch t := s.seen; {
@@ -288,8 +311,8 @@ func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
 		case s.failed || t == nil:
 		case !s.booked && !s.equal:
 			inVain++
-		case s.booked && s.equal && t.UpdatedAt.Time.Equal(s.item.UpdatedAt.Time):
-			p.doubt("updated_at of transaction "+t.ID+" did not move with a change", distrust)
+		case s.booked && s.stopped:
+			p.doubt(stopped(t), distrust)
 		case s.booked && s.equal && p.clock.now().Sub(t.UpdatedAt.Time) > settled:
 			p.doubt("it did not show a change of transaction "+t.ID, distrust)
 		}
@@ -314,16 +337,27 @@ func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
 
 // release plans comparisons that changed nothing anew, with one statement for each wait.
 func (p *walkedPage) release(ctx context.Context, plans map[ledger.Plan][]ledger.Claim) error {
-	for plan, claims := range plans {
-		if err := p.outside().Release(context.WithoutCancel(ctx), claims, plan); err != nil {
-			return err
+	if len(plans) == 0 {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := p.byIndex(ctx, func(l ledger.Ledger) error {
+		for plan, claims := range plans {
+			if err := l.Release(ctx, claims, plan); err != nil {
+				return err
+			}
 		}
-		ended := make(map[string]bool)
+		return nil
+	}); err != nil {
+		return err
+	}
+	ended := make(map[string]bool)
+	for _, claims := range plans {
 		for _, c := range claims {
 			ended[c.ID] = true
 		}
-		p.done(func(c ledger.Claim) bool { return ended[c.ID] })
 	}
+	p.done(func(c ledger.Claim) bool { return ended[c.ID] })
 	return nil
 }
 

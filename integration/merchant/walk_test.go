@@ -695,6 +695,32 @@ func TestAChangeThatMovesNoTimeIsFound(t *testing.T) {
 	}, mockserver.WithDialect(mockserver.Live))
 }
 
+// It is also found if another reading shows it first: while the lists fail, what is due is read.
+func TestAChangeThatMovesNoTimeIsFoundByAnyReading(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		l := w.unheard()
+		c := w.paidBy(pix("V1", 1000))
+		w.goesBack(c, 300)
+		w.passes(dayLong)
+		w.compares()
+		require.Equal(w, int64(700), w.state("V1").Left())
+		was, err := w.gw.Client().Transactions.Get(w.Context(), c.TransactionID)
+		require.NoError(w, err)
+		l.read = func(_ *http.Request, data map[string]any) {
+			data["updated_at"] = was.UpdatedAt.UTC().Format(time.RFC3339Nano)
+		}
+		w.goesBack(c, 300)
+		w.exec(`UPDATE gateway_accounts SET walk_at = ?`, time.Now().Add(time.Hour).UnixMilli())
+		w.exec(`UPDATE gateway_checks SET check_at = ?`, time.Now().UnixMilli())
+		w.start()
+		w.eventually("the refund is booked", func() bool { return w.state("V1").Left() == 400 })
+		w.eventually("the lists are doubted", func() bool {
+			return strings.Contains(w.health().Accounts[0].ReadSingly, "did not move with a change")
+		})
+	}, mockserver.WithDialect(mockserver.Live))
+}
+
 // With NoLists, each charge is read every CompareEvery, and nothing is listed.
 func TestNoListsReadsEachCharge(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,12 @@ import (
 )
 
 // walked are the accounts with charges that may be paid, or disputed: the others have
-// nothing to list.
-const walked = `EXISTS (SELECT 1 FROM {s}gateway_checks WHERE account = gateway_accounts.name AND lane IN (1, 2))`
+// nothing to list. The orders keep the planner, which knows nothing of a queue's size, from
+// reading all of it.
+const walked = `COALESCE(
+	(SELECT q.lane FROM {s}gateway_checks AS q WHERE q.account = gateway_accounts.name AND q.lane = 2 ORDER BY q.account, q.lane, q.check_at LIMIT 1),
+	(SELECT q.lane FROM {s}gateway_checks AS q WHERE q.account = gateway_accounts.name AND q.lane = 1 ORDER BY q.account, q.lane, q.check_at LIMIT 1)
+	) IS NOT NULL`
 
 // Task is what is done for an account now and then. Its column says when it is due.
 type Task struct{ column, condition string }
@@ -42,11 +46,13 @@ func (l Ledger) TaskIn(ctx context.Context, t Task, account string, wait time.Du
 	return err
 }
 
-// ReadSingly has the charges of an account read one by one for a time.
-func (l Ledger) ReadSingly(ctx context.Context, account, why string, forTime time.Duration) error {
-	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET singly_until = {now} + ?, singly_why = ? WHERE name = ?`,
-		forTime.Milliseconds(), Clean(why), account)
-	return err
+// ReadSingly has the charges of an account read one by one for a time, and reports whether that
+// is new: it is not if they are for another half of it or more.
+func (l Ledger) ReadSingly(ctx context.Context, account, why string, forTime time.Duration) (isNew bool, err error) {
+	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET singly_until = {now} + ?, singly_why = ?
+		WHERE name = ? AND COALESCE(singly_until, 0) < {now} + ?`,
+		forTime.Milliseconds(), Clean(why), account, forTime.Milliseconds()/2)
+	return n > 0, err
 }
 
 // Singly returns why charges are read one by one, by account.
@@ -85,7 +91,7 @@ func (l Ledger) ClaimCharges(ctx context.Context, account string, within time.Du
 // and account, and have the same lease.
 func (l Ledger) Return(ctx context.Context, claims []Claim) error {
 	in, args := ids(claims)
-	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_checks SET lease_until = NULL WHERE kind = ? AND account = ? AND lease_until = ? AND id IN `+in,
+	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_checks SET lease_until = NULL WHERE `+claimedBy+` AND id IN `+in,
 		append([]any{string(claims[0].Kind), claims[0].Account, claims[0].Lease}, args...)...)
 	return err
 }
@@ -95,7 +101,7 @@ func (l Ledger) Return(ctx context.Context, claims []Claim) error {
 func (l Ledger) CompareNow(ctx context.Context, account string, charges []string) error {
 	in, args := list(charges)
 	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_checks SET lane = CASE WHEN lane < 1 THEN lane ELSE 1 END, check_at = {now}, lease_until = NULL
-		WHERE kind = 'charge' AND account = ? AND id IN `+in, append([]any{account}, args...)...)
+		WHERE kind = 'charge' AND account || '' = ? AND id IN `+in, append([]any{account}, args...)...)
 	return err
 }
 
@@ -105,7 +111,7 @@ func (l Ledger) Transactions(ctx context.Context, account string, transactions [
 		return nil, nil
 	}
 	in, args := list(transactions)
-	return l.rows(ctx, Charges, ` WHERE account = ? AND transaction_id IN `+in, append([]any{account}, args...))
+	return l.rows(ctx, Charges, ` WHERE account || '' = ? AND transaction_id IN `+in, append([]any{account}, args...))
 }
 
 // Disputes returns the transactions of charges of an account whose dispute has not ended, by the
