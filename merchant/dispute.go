@@ -43,7 +43,7 @@ type followed struct {
 
 const (
 	disputesEvery = 15 * time.Minute
-	disputesAgain = time.Minute // after a failure
+	taskAgain     = time.Minute // after a failure
 	disputePages  = 500         // of 100 transactions
 	askTimes      = 4
 )
@@ -57,6 +57,9 @@ var openDisputes = []gateway.TransactionStatus{
 
 // search searches if it is due.
 func (d *disputes) search(ctx context.Context) error {
+	if d.account.gate.Room(lists) == 0 {
+		return nil
+	}
 	name := d.account.Name
 	every := min(disputesEvery, d.cfg.CompareEvery)
 	claimed, err := d.outside().ClaimTask(ctx, ledger.DisputeTask, name, min(walkLease, every))
@@ -65,7 +68,7 @@ func (d *disputes) search(ctx context.Context) error {
 	}
 	again := every
 	if err = d.compare(ctx); err != nil && !rejects(err) {
-		again = min(disputesAgain, every)
+		again = min(taskAgain, every)
 	}
 	return errors.Join(err, d.outside().TaskIn(context.WithoutCancel(ctx), ledger.DisputeTask, name, again))
 }

@@ -57,7 +57,8 @@ type account struct {
 	gate     *gate.Gate
 	outbox   *operations.Outbox[sqldb.Tx]
 	receiver *webhook.Receiver
-	walking  atomic.Bool // charges that are paid are being listed
+	walking  atomic.Bool // charges that are paid are left to lists
+	down     atomic.Bool // the last list failed while the gateway was down
 }
 
 // set is [Open].

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
@@ -95,13 +95,19 @@ func (s *sweeper) wait(ctx context.Context) {
 }
 
 func (s *sweeper) begin(ctx context.Context) error {
-	names, err := s.m.outside().DueAccounts(ctx, s.of)
-	for name, a := range s.m.accounts {
-		if !slices.Contains(names, name) && !s.busy["walk of "+name] {
-			a.walking.Store(false)
-		}
+	due, err := s.m.outside().DueAccounts(ctx, s.of)
+	if err != nil {
+		return err
 	}
-	for _, name := range names {
+	walks := make(map[string]bool)
+	for _, d := range due {
+		walks[d.Name] = d.Walk
+	}
+	for name, a := range s.m.accounts {
+		a.walking.Store(walks[name] && a.listable() || s.busy["walk of "+name])
+	}
+	for _, d := range due {
+		name := d.Name
 		for _, t := range s.tasks[name] {
 			if s.busy[t.name] {
 				continue
@@ -109,13 +115,13 @@ func (s *sweeper) begin(ctx context.Context) error {
 			s.busy[t.name] = true
 			go func() {
 				defer func() { s.ended <- t.name }()
-				if err := t.do(ctx); err != nil && ctx.Err() == nil {
+				if err := t.do(ctx); err != nil && ctx.Err() == nil && !gate.Refused(err) {
 					s.m.fail(ctx, t.failed, err, slog.String("account", name))
 				}
 			}()
 		}
 	}
-	return err
+	return nil
 }
 
 // noteBalanceIfDue notes the balance of an account if it is time.

@@ -39,7 +39,7 @@ func TestTheGuideShowsTheTimings(t *testing.T) {
 		"… by a read, although a list shows nothing new": {days(reread)},
 		"Lists of what is paid":                          {every, within.Truncate(time.Hour), every / walkShare},
 		"… that are no use":                              {days(unlisted), days(distrust)},
-		"Search for disputes and chargebacks":            {disputesEvery, disputesAgain},
+		"Search for disputes and chargebacks":            {disputesEvery, taskAgain},
 		"… of what waits for the payer or the bank":      {soonest, latest},
 		"… of a charge that failed":                      {days(giveUp), days(day)},
 		"… of a refund that is confirmed and not shown":  {soonestRefund, soonest, 24 * time.Hour, days(giveUp)},

@@ -8,9 +8,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
@@ -46,11 +48,14 @@ func (m *core) walking() (every, within time.Duration) {
 	return every, min(every*3/2, m.cfg.CompareEvery/2)
 }
 
-// walk compares the charges of an account that are due soon. Meanwhile [comparer] leaves them to
-// it: after the process was down for a day, all are due.
+// walk compares the charges of an account that are due soon. Meanwhile the comparers of all
+// processes leave them to it: after they were down for a day, all are due. While the gate is
+// closed, a list is one of its probes.
 func (m *core) walk(ctx context.Context, a *account) error {
-	a.walking.Store(true)
-	defer a.walking.Store(false)
+	if a.gate.Room(lists) == 0 {
+		return nil
+	}
+	down := a.gate.State().Closed
 	every, within := m.walking()
 	claimed, err := m.outside().ClaimTask(ctx, ledger.WalkTask, a.Name, min(walkLease, every))
 	if err != nil || !claimed {
@@ -59,7 +64,11 @@ func (m *core) walk(ctx context.Context, a *account) error {
 	again := every
 	if err = m.walkPages(ctx, a, within); err != nil {
 		again = every / walkShare
+		if down { // it says nothing of the lists: when the gateway is back, what is due is listed first
+			again = 0
+		}
 	}
+	a.down.Store(err != nil && down)
 	return errors.Join(err, m.outside().TaskIn(context.WithoutCancel(ctx), ledger.WalkTask, a.Name, again))
 }
 
@@ -98,6 +107,7 @@ type walkedPage struct {
 	account *account
 	claims  []ledger.Claim // those that are left
 	rows    []ledger.Row   // of those that were claimed
+	closed  atomic.Bool    // the gate, for a reading
 	fault   string         // why the list can't be relied on
 	forTime time.Duration
 }
@@ -133,8 +143,9 @@ type single struct {
 	equal bool                 // to what is booked
 
 	booked, failed bool
-	busy           bool // another transaction has the order
-	stopped        bool // see charge.stopped
+	busy           bool  // another transaction has the order
+	refused        error // if the gate is closed
+	stopped        bool  // see charge.stopped
 	seen           *gateway.Transaction
 	plan           ledger.Plan
 }
@@ -266,7 +277,7 @@ func (p *walkedPage) read(ctx context.Context, list []*single) {
 		free <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-free }()
-			if ctx.Err() == nil {
+			if s.failed = true; ctx.Err() == nil && !p.closed.Load() {
 				p.readOne(ctx, s)
 			}
 		})
@@ -275,7 +286,6 @@ func (p *walkedPage) read(ctx context.Context, list []*single) {
 }
 
 func (p *walkedPage) readOne(ctx context.Context, s *single) {
-	s.failed = true
 	var plan ledger.Plan
 	err := p.guarded(ctx, "a comparison", func() error {
 		r, err := p.chargeOf(s.row)
@@ -290,6 +300,9 @@ func (p *walkedPage) readOne(ctx context.Context, s *single) {
 		s.failed, s.plan = false, plan
 	case errors.Is(err, ledger.ErrBusy):
 		s.busy, s.plan = true, ledger.Plan{Wait: busyWait, Lane: ledger.Routine}
+	case gate.Refused(err):
+		s.refused = err
+		p.closed.Store(true)
 	case ctx.Err() == nil:
 		s.plan = ledger.Plan{Wait: (time.Minute + rand.N(time.Minute/4)).Round(time.Second), Lane: ledger.Routine} //nolint:gosec // jitter needs no secrecy
 		p.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(s.row.Kind), s.row.ID))
@@ -300,14 +313,17 @@ func (p *walkedPage) readOne(ctx context.Context, s *single) {
 // say about the list of a page with n charges.
 func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
 	inVain, failed := 0, 0
+	var refused error
 	plans := make(map[ledger.Plan][]ledger.Claim)
 	for _, s := range list {
-		if s.failed && !s.busy && ctx.Err() == nil {
-			failed++
+		if s.refused != nil {
+			refused = s.refused
 		}
 		switch t := s.seen; {
-		case ctx.Err() != nil && s.failed: // it is returned
+		case s.failed && s.plan == (ledger.Plan{}): // it is returned
 			continue
+		case s.failed && !s.busy:
+			failed++
 		case s.failed || t == nil:
 		case !s.booked && !s.equal:
 			inVain++
@@ -329,6 +345,9 @@ func (p *walkedPage) judge(ctx context.Context, n int, list []*single) error {
 	}
 	p.done(func(c ledger.Claim) bool { return booked[c.ID] })
 	err := p.release(ctx, plans)
+	if refused != nil {
+		return errors.Join(err, refused)
+	}
 	if failed > 0 && err == nil { // they are due soon: going on would read them again and again
 		err = fmt.Errorf("%d charges could not be read", failed)
 	}

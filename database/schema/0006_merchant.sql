@@ -1,6 +1,8 @@
--- When the charges of an account are listed next, and the disputes, and until when its charges
--- are read one by one, because its lists can't be relied on.
+-- When the charges of an account are listed next, or 1 in walking and until when a process lists
+-- them. When its disputes are, and until when its charges are read one by one, because its lists
+-- can't be relied on.
 ALTER TABLE {s}gateway_accounts ADD COLUMN walk_at {int};
+ALTER TABLE {s}gateway_accounts ADD COLUMN walking {int};
 ALTER TABLE {s}gateway_accounts ADD COLUMN disputes_at {int};
 ALTER TABLE {s}gateway_accounts ADD COLUMN singly_until {int};
 ALTER TABLE {s}gateway_accounts ADD COLUMN singly_why text;

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -600,7 +601,7 @@ func TestProcessesShareAWalk(t *testing.T) {
 	each(t, func(w *world) {
 		l := w.unheard()
 		w.paidCopies(w.paidBy(pix("P", 1000)), 399)
-		w.passes(dayLong - time.Hour) // what is due already, the other one reads
+		w.passes(dayLong) // all are due: no process reads them meanwhile
 		first := w.m
 		second, err := w.openOn(w.connect(), w.cfg)
 		require.NoError(w, err)
@@ -693,6 +694,48 @@ func TestAChangeThatMovesNoTimeIsFound(t *testing.T) {
 		w.compares()
 		assert.Equal(w, int64(100), w.state("V1").Left(), "within a day again")
 	}, mockserver.WithDialect(mockserver.Live))
+}
+
+// While the gateway is down, a walk sends no more than the gate's probes. Afterwards what is due is
+// listed, and nothing was wrong with the list.
+func TestAWalkWaitsForTheGateway(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		l := w.unheard()
+		const n = 250
+		w.paidCopies(w.paidBy(pix("G", 1000)), n-1)
+		o := &outage{next: l, vain: make(map[string]int)}
+		w.through(o)
+		log := &lockedBuffer{}
+		w.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+		var err error
+		w.m, err = w.openOn(w.db, w.cfg)
+		require.NoError(w, err)
+		w.passes(dayLong)
+		l.forget()
+		o.set(status(503))
+		_, err = w.m.Charge(w.Context(), pix(w.order("H"), 1000))
+		require.NoError(w, err)
+		w.down("shop", 503)
+		stop := w.start()
+		w.eventually("some probes", func() bool { return o.wasted() >= 5 })
+		lists := o.of("transactions.list")
+		assert.Equal(w, n+1, w.count(`SELECT COUNT(*) FROM gateway_checks`))
+		o.set(nil)
+		w.openAgain()
+		w.eventually("all are compared", func() bool {
+			return w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_checks WHERE lane = 2 AND check_at > %d`, time.Now().Add(23*time.Hour).UnixMilli())) == n
+		})
+		stop()
+		assert.LessOrEqual(w, lists, 5)
+		pages, reads := l.asked()
+		assert.GreaterOrEqual(w, pages, n/100)
+		assert.LessOrEqual(w, pages, n/100+3)
+		assert.LessOrEqual(w, len(reads), 3, "the charge of H, and a probe")
+		assert.Empty(w, w.health().Accounts[0].ReadSingly)
+		assert.NotContains(w, log.String(), "come first: it is sent later")
+		assert.NotContains(w, log.String(), "it is sent when the gateway works again")
+	})
 }
 
 // It is also found if another reading shows it first: while the lists fail, what is due is read.

@@ -16,14 +16,15 @@ const walked = `COALESCE(
 	(SELECT q.lane FROM {s}gateway_checks AS q WHERE q.account = gateway_accounts.name AND q.lane = 1 ORDER BY q.account, q.lane, q.check_at LIMIT 1)
 	) IS NOT NULL`
 
-// Task is what is done for an account now and then. Its column says when it is due.
-type Task struct{ column, condition string }
+// Task is what is done for an account now and then. Its column says when it is due; begun and
+// ended are what else is stored.
+type Task struct{ column, condition, begun, ended string }
 
 // The tasks. Charges are not listed while they are read one by one.
 var (
 	BalanceTask = Task{column: "balance_at"}
-	WalkTask    = Task{"walk_at", ` AND COALESCE(singly_until, 0) <= {now} AND ` + walked}
-	DisputeTask = Task{"disputes_at", ` AND ` + walked}
+	WalkTask    = Task{"walk_at", ` AND COALESCE(singly_until, 0) <= {now} AND ` + walked, `, walking = 1`, `, walking = 0`}
+	DisputeTask = Task{column: "disputes_at", condition: ` AND ` + walked}
 )
 
 // ClaimTask reports whether a task of an account is due, and has this process do it. It writes
@@ -35,14 +36,14 @@ func (l Ledger) ClaimTask(ctx context.Context, t Task, account string, again tim
 	if err != nil || !isDue {
 		return false, err
 	}
-	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET `+t.column+` = {now} + ? WHERE name = ? AND COALESCE(`+t.column+`, 0) = ?`,
+	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET `+t.column+` = {now} + ?`+t.begun+` WHERE name = ? AND COALESCE(`+t.column+`, 0) = ?`,
 		again.Milliseconds(), account, at)
 	return n > 0, err
 }
 
 // TaskIn has a task of an account done in a time.
 func (l Ledger) TaskIn(ctx context.Context, t Task, account string, wait time.Duration) error {
-	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET `+t.column+` = {now} + ? WHERE name = ?`, wait.Milliseconds(), account)
+	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET `+t.column+` = {now} + ?`+t.ended+` WHERE name = ?`, wait.Milliseconds(), account)
 	return err
 }
 
