@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,7 +225,11 @@ func (y *Year) catchUp() error {
 
 // planFaults plans the faults of the next month.
 func (y *Year) planFaults() error {
-	if err := y.gw.Faults.Add(append(randomFaults(), mockserver.StaleRead().On("transactions.get").Probability(0.01))...); err != nil {
+	list := append(randomFaults(), mockserver.StaleRead().On("transactions.get").Probability(0.01))
+	if y.cfg.Fate == StopsUpdates {
+		list = slices.DeleteFunc(list, showsUpdates)
+	}
+	if err := y.gw.Faults.Add(list...); err != nil {
 		return err
 	}
 	if y.people.IntN(3) > 0 {

@@ -114,6 +114,20 @@ func (y *Year) planFate(month int) error {
 	return y.befall(y.cfg.Fate.always()...)
 }
 
+// showsUpdates reports whether a fault may return a resource; a response to a read is never lost.
+// Only one fault of a request happens, so that in a year in which updated_at stays at the creation,
+// such a response would show one that has moved, and the next one would show it moved back. The
+// books take what is older by updated_at for a reading that was overtaken, and a person is told
+// after a day.
+func showsUpdates(f mockserver.Fault) bool {
+	for _, kind := range []mockserver.Fault{mockserver.StaleRead(), mockserver.ExtraField(), mockserver.LoseResponse()} {
+		if strings.HasPrefix(f.String(), kind.String()) {
+			return true
+		}
+	}
+	return false
+}
+
 // befall adds faults of the fate.
 func (y *Year) befall(list ...mockserver.Fault) error {
 	for _, f := range list {
