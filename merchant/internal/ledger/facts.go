@@ -198,7 +198,7 @@ type FailingWhere struct {
 // Failing returns the facts whose callbacks have failed at least so often.
 func (l Ledger) Failing(ctx context.Context, failures int, w FailingWhere) ([]Failing, error) {
 	c := condition{text: `delivered_at IS NULL`}
-	c.subject("", w.Subject)
+	c.subject(w.Subject)
 	if w.Seq != 0 {
 		c.add(`seq = ?`, w.Seq)
 	}

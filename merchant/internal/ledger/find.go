@@ -131,7 +131,7 @@ func (l Ledger) Requests(ctx context.Context, w RequestWhere) (found []Request, 
 	c.equal("account", w.Account)
 	c.equal("key", w.Key)
 	c.equal("record", w.Record)
-	c.subject("", w.Subject)
+	c.subject(w.Subject)
 	for _, of := range requests {
 		more, err := all(ctx, l, `SELECT account, key, record, book, subject FROM (`+of.query+`) AS q`+c.where(), c.args, func(row database.Scanner, r *Request) error {
 			r.Kind = of.kind

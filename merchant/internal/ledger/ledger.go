@@ -53,9 +53,9 @@ func (c *condition) equal(column, value string) {
 }
 
 // subject adds a condition on the columns of a subject, unless it is the zero value.
-func (c *condition) subject(table string, s Subject) {
+func (c *condition) subject(s Subject) {
 	if s != (Subject{}) {
-		c.add(table+`book = ? AND `+table+`subject = ?`, s.Book, s.ID)
+		c.add(`book = ? AND subject = ?`, s.Book, s.ID)
 	}
 }
 

@@ -47,7 +47,7 @@ func (l Ledger) Problems(ctx context.Context, w ProblemWhere) ([]Problem, error)
 	}
 	c.equal("book", w.Book)
 	c.equal("key", w.Key)
-	c.subject("", w.Subject)
+	c.subject(w.Subject)
 	if w.Open {
 		c.add(`closed_at IS NULL`)
 	}

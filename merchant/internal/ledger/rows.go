@@ -77,7 +77,7 @@ type Where struct {
 func (w *Where) condition(k Kind) (c condition) {
 	switch {
 	case k != Subscriptions:
-		c.subject("", w.Subject)
+		c.subject(w.Subject)
 	case w.Subject != (Subject{}):
 		c.add(`book = ? AND id = ?`, w.Subject.Book, SubscriptionID(w.Subject))
 	}
