@@ -62,30 +62,38 @@ func (m *core) walk(ctx context.Context, a *account) error {
 		return err
 	}
 	again := every
-	if err = m.walkPages(ctx, a, within); err != nil {
+	pages, err := m.walkPages(ctx, a, within)
+	// That says nothing of the lists. When the gateway is back, what is due is listed first; until
+	// then, the gate says when the next list may probe.
+	down = err != nil && pages == 0 && (down || gate.Refused(err))
+	a.down.Store(down)
+	switch {
+	case down, ctx.Err() != nil: // another process continues it
+		again = 0
+	case err != nil:
 		again = every / walkShare
-		if down { // it says nothing of the lists: when the gateway is back, what is due is listed first
-			again = 0
-		}
 	}
-	a.down.Store(err != nil && down)
 	return errors.Join(err, m.outside().TaskIn(context.WithoutCancel(ctx), ledger.WalkTask, a.Name, again))
 }
 
-// walkPages compares the charges that are due within a time.
-func (m *core) walkPages(ctx context.Context, a *account, within time.Duration) error {
+// walkPages compares the charges that are due within a time, and returns how many pages were
+// listed.
+func (m *core) walkPages(ctx context.Context, a *account, within time.Duration) (pages int, err error) {
 	for {
 		p := &walkedPage{core: m, account: a}
 		n, err := p.claim(ctx, within)
 		if err != nil || n == 0 {
-			return err
+			return pages, err
 		}
 		err = p.compare(ctx)
+		if p.listed {
+			pages++
+		}
 		if p.fault != "" {
-			return errors.Join(err, m.readSingly(ctx, a, p.fault, p.forTime))
+			return pages, errors.Join(err, m.readSingly(ctx, a, p.fault, p.forTime))
 		}
 		if err != nil || n < spec.MaxPageSize {
-			return err
+			return pages, err
 		}
 	}
 }
@@ -107,8 +115,9 @@ type walkedPage struct {
 	account *account
 	claims  []ledger.Claim // those that are left
 	rows    []ledger.Row   // of those that were claimed
-	closed  atomic.Bool    // the gate, for a reading
-	fault   string         // why the list can't be relied on
+	listed  bool
+	closed  atomic.Bool // the gate, for a reading
+	fault   string      // why the list can't be relied on
 	forTime time.Duration
 }
 
@@ -172,6 +181,7 @@ func (p *walkedPage) compare(ctx context.Context) (err error) {
 	if err != nil || p.fault != "" {
 		return err
 	}
+	p.listed = true
 	now := p.clock.now()
 	plans := make(map[ledger.Plan][]ledger.Claim)
 	var singles []*single
