@@ -87,8 +87,10 @@ func (l *lists) list(r *http.Request) (*http.Response, error) {
 	}
 	if l.status != 0 {
 		body := `{"title": "no", "status": ` + fmt.Sprint(l.status) + `}`
-		return &http.Response{StatusCode: l.status, Body: io.NopCloser(strings.NewReader(body)), Request: r,
-			Header: http.Header{"Content-Type": {"application/problem+json"}}}, nil
+		return &http.Response{
+			StatusCode: l.status, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+			Header: http.Header{"Content-Type": {"application/problem+json"}},
+		}, nil
 	}
 	if l.query != nil {
 		r = r.Clone(r.Context())
@@ -712,7 +714,7 @@ func TestAWalkWaitsForTheGateway(t *testing.T) {
 		require.NoError(w, err)
 		w.passes(dayLong)
 		l.forget()
-		o.set(status(503))
+		o.set(status(503)) //nolint:bodyclose // the client closes it
 		_, err = w.m.Charge(w.Context(), pix(w.order("H"), 1000))
 		require.NoError(w, err)
 		w.down("shop", 503)
@@ -833,7 +835,7 @@ func walkEnds(t *testing.T, code, most int) {
 		stop()
 		pages, reads := l.asked()
 		assert.Equal(w, 1, pages)
-		assert.LessOrEqual(w, len(reads), most) //nolint:testifylint // they are too many to print
+		assert.LessOrEqual(w, len(reads), most)
 		assert.Empty(w, w.health().Accounts[0].ReadSingly)
 	})
 }
