@@ -179,19 +179,39 @@ func (ch *charge) read(ctx context.Context, source books.Source) (func(*bench) e
 	return func(b *bench) error { return b.bookOne(ch.ID, r) }, nil
 }
 
-// same reports whether the transaction that was read shows what is booked. A charge that was
-// paid is in the routine lane only if no refund is under way.
+// same reports whether the transaction that was read shows what is booked.
 func (ch *charge) same(lane ledger.Lane) bool {
-	is, t := &ch.Books, ch.seen
-	if t == nil || ch.Watch != (watch{}) || holds(is.Problems) || is.Operation != "" && !is.Operation.Ended() || is.Paid > 0 && lane != ledger.Routine || !is.LowerSince.IsZero() {
+	return ch.seen != nil && ch.unmoved(ch.seen, lane) && ch.shows(ch.seen)
+}
+
+// unmoved reports whether nothing is awaited of the charge, and its transaction has not changed
+// since it was booked. A charge that was paid is in the routine lane only if no refund is under
+// way.
+func (ch *charge) unmoved(t *gateway.Transaction, lane ledger.Lane) bool {
+	is := &ch.Books
+	if ch.Watch != (watch{}) || holds(is.Problems) || is.Operation != "" && !is.Operation.Ended() || is.Paid > 0 && lane != ledger.Routine || !is.LowerSince.IsZero() {
 		return false
 	}
-	if t.Status != is.Status || t.UpdatedAt.IsZero() || !t.UpdatedAt.Time.Equal(is.UpdatedAt) {
-		return false
-	}
+	return t.Status == is.Status && !t.UpdatedAt.IsZero() && t.UpdatedAt.Time.Equal(is.UpdatedAt)
+}
+
+// shows reports whether a transaction shows the money that is booked.
+func (ch *charge) shows(t *gateway.Transaction) bool {
+	is := &ch.Books
 	booked := books.Side{Paid: is.Paid, Fee: is.Fee, Refunded: is.Refunded, Disputed: is.Disputed}
 	there, wrong := books.Shown(t, booked)
 	return wrong == "" && there == booked
+}
+
+// stopped reports whether what was read shows other money than is booked, and nothing else has
+// changed: then updated_at did not move with the change, and a list would never have shown it.
+func (ch *charge) stopped(lane ledger.Lane) bool {
+	return lane == ledger.Routine && ch.seen != nil && ch.unmoved(ch.seen, lane) && !ch.shows(ch.seen)
+}
+
+// stopped says what [charge.stopped] has found.
+func stopped(t *gateway.Transaction) string {
+	return "updated_at of transaction " + t.ID + " did not move with a change"
 }
 
 // readTransaction reads a transaction.
@@ -293,6 +313,9 @@ func (ch *charge) next(now time.Time, cfg *Config) ledger.Plan {
 		p.Never = true
 	default:
 		p.Wait, p.Lane = cfg.CompareEvery, ledger.Routine
+		if state == Disputed && !ch.Books.Status.Final() { // its end is waited for, see [dispute]
+			p.Lane = ledger.Open
+		}
 	}
 	return p
 }

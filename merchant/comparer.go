@@ -71,6 +71,9 @@ func (c *comparer) wants() (list []ledger.Want) {
 	of := [ledger.Lanes]int{slots, slots, max(1, min(routineSlots, routineAll/len(c.slots)))}
 	for lane := range ledger.Lanes {
 		for name, taken := range c.slots {
+			if ledger.Lane(lane) == ledger.Routine && c.m.accounts[name].walking.Load() {
+				continue
+			}
 			if n := of[lane] - taken[lane]; n > 0 {
 				list = append(list, ledger.Want{Account: name, Lane: ledger.Lane(lane), N: n})
 			}
@@ -146,6 +149,15 @@ func (m *core) compare(ctx context.Context, row *ledger.Row, lane ledger.Lane) (
 	if err != nil {
 		return false, again, err
 	}
+	booked, again, err = m.compareRecord(ctx, r, lane)
+	if ch, ok := r.(*charge); ok && booked && err == nil && !ch.account.NoLists && ch.stopped(lane) {
+		err = m.readSingly(ctx, ch.account, stopped(ch.seen), distrust)
+	}
+	return booked, again, err
+}
+
+func (m *core) compareRecord(ctx context.Context, r compared, lane ledger.Lane) (booked bool, again ledger.Plan, err error) {
+	row := r.stored()
 	book, err := r.read(ctx, books.FromComparison)
 	if errors.Is(err, gateway.ErrNotFound) {
 		age := m.clock.now().Sub(row.Created)

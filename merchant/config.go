@@ -30,7 +30,8 @@ type Config struct {
 	SendTimeout, SettleAfter, KeyLifetime time.Duration
 
 	// CompareEvery is how often a charge that was paid is compared with the gateway, for
-	// CompareFor after its payment: a Pix dispute has no webhook. A subscription is
+	// CompareFor after its payment: a Pix dispute has no webhook. Charges are compared by
+	// lists of them, see [Account.NoLists]. A subscription is
 	// compared as often at least, and more often around the end of its period and while
 	// it is past due. The defaults are 24 h and 180 days.
 	CompareEvery, CompareFor time.Duration
@@ -113,6 +114,14 @@ type Account struct {
 	// reference either: so it waits until the gateway's list of subscriptions, which may lag,
 	// is sure to show it, for Config.SettleAfter.
 	NoSubscriptions bool
+
+	// NoLists makes [Merchant.Run] read each charge that was paid every Config.CompareEvery.
+	// Otherwise it lists them, a hundred at a time, and reads those that have changed, and each
+	// one once in 30 days; and it lists the disputes every 15 minutes. What a list gets wrong
+	// costs reads and loses nothing, unless the gateway changes a transaction without moving its
+	// updated_at: then a second refund of a part by someone else is booked up to 30 days later.
+	// See the assumption books-listed, which gatewayprobe tests.
+	NoLists bool
 
 	// Balance returns the balance of the account at the gateway, in cents; nil if you can't
 	// read it. [Merchant.Run] notes it four times a day, at moments when nothing waits, and

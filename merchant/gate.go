@@ -55,8 +55,17 @@ func (a *account) outage() *Outage {
 	return &Outage{Since: is.Since, Status: is.Status}
 }
 
-// reads is the request with which the gate measures comparisons: most read a charge.
-const reads = "transactions.get"
+// The requests by which the gate admits comparisons, most of which read a charge, and lists.
+const (
+	reads = "transactions.get"
+	lists = "transactions.list"
+)
+
+// listable reports whether charges are left to a walk. They are not while lists fail and other
+// requests don't.
+func (a *account) listable() bool {
+	return a.down.Load() || a.gate.State().Closed || !a.gate.Fails(lists)
+}
 
 // admitted limits the comparisons that may begin to what the gates admit. If a gate is closed,
 // its account gets none, or a probe: then it is named in probes.

@@ -87,6 +87,12 @@ type AccountHealth struct {
 	Outage     *Outage                    // what pauses the account's requests in this process; nil if nothing does
 	Operations map[operations.State]int64 // see [operations.Outbox.Counts]
 	Events     webhook.Counts
+
+	// ReadSingly says why the charges of the account are read one by one instead of listed:
+	// what is wrong with the gateway's list of transactions. It is "" if they are listed, or
+	// because of [Account.NoLists]. Lists are tried again after a day or, if one was proved
+	// wrong, after 30 days.
+	ReadSingly string
 }
 
 // Health counts what waits and what fails, for dashboards and for the page of whoever is on
@@ -120,7 +126,15 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 			return err
 		}
 		problems = callbacks.Often + open // the outboxes and receivers have the others
-		h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names)
+		if h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names); err != nil {
+			return err
+		}
+		singly, err := l.Singly(ctx, names)
+		for i := range h.Accounts {
+			if is := &h.Accounts[i]; !m.accounts[is.Name].NoLists {
+				is.ReadSingly = singly[is.Name]
+			}
+		}
 		return err
 	})
 	h.Problems += problems

@@ -57,6 +57,8 @@ type account struct {
 	gate     *gate.Gate
 	outbox   *operations.Outbox[sqldb.Tx]
 	receiver *webhook.Receiver
+	walking  atomic.Bool // charges that are paid are left to lists
+	down     atomic.Bool // the last list failed while the gateway was down
 }
 
 // set is [Open].
@@ -184,10 +186,11 @@ func (m *core) Run(ctx context.Context) error {
 			}
 		})
 	}
+	sweeper := newSweeper(m)
 	running.Go(func() { m.scout(ctx) })
 	running.Go(func() { newCourier(m).run(ctx) })
 	running.Go(func() { newComparer(m).run(inBackground(ctx)) })
-	running.Go(func() { newSweeper(m).run(inBackground(ctx)) })
+	running.Go(func() { sweeper.run(inBackground(ctx)) })
 	running.Go(func() { m.keepTotals(ctx) })
 	m.phase.Store(isRunning)
 	<-ctx.Done()

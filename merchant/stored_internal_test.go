@@ -24,7 +24,7 @@ var commits = map[string]string{
 	"stored.go: noted sure":         "it is",
 	"stored.go: surely stored":      "found out by sure",
 	"desk.go: once Transaction":     "see its callers",
-	"merchant.go: byIndex ByIndex":  "only reads",
+	"merchant.go: byIndex ByIndex":  "see its callers that write",
 
 	// Verbs, which return [ErrMaybeStored].
 	"charge.go: Charge stored":                   "found by its call",
@@ -50,18 +50,27 @@ var commits = map[string]string{
 	"schema.go: migrate Transaction": "an account is registered once, by its name",
 
 	// Statements of the loops of Run, each by itself.
-	"gate.go: claim outside.Claim":                "claimed until the lease ends",
-	"comparer.go: begin outside.Release":          "claimed until the lease ends",
-	"comparer.go: release outside.Release":        "claimed until the lease ends",
-	"sweeper.go: account outside.ClaimSweep":      "done when it is due again",
-	"sweeper.go: account outside.ClaimBalance":    "done when it is due again",
-	"sweeper.go: sweep outside.SweepAgain":        "looks further back once more",
-	"balance.go: noteBalance outside.NoteBalance": "a balance is noted again when it is due",
+	"gate.go: claim outside.Claim":                   "claimed until the lease ends",
+	"comparer.go: begin outside.Release":             "claimed until the lease ends",
+	"comparer.go: release outside.Release":           "claimed until the lease ends",
+	"sweeper.go: searchSales outside.ClaimSweep":     "done when it is due again",
+	"sweeper.go: noteBalanceIfDue outside.ClaimTask": "done when it is due again",
+	"walk.go: walk outside.ClaimTask":                "done when it is due again",
+	"walk.go: walk outside.TaskIn":                   "done when it is due again",
+	"walk.go: claim outside.ClaimCharges":            "claimed until the lease ends",
+	"walk.go: compare outside.Return":                "claimed until the lease ends",
+	"walk.go: release outside.Release":               "claimed until the lease ends",
+	"walk.go: readSingly outside.ReadSingly":         "the next walk finds the same, or the lists are right again",
+	"dispute.go: search outside.ClaimTask":           "done when it is due again",
+	"dispute.go: search outside.TaskIn":              "done when it is due again",
+	"dispute.go: book outside.CompareNow":            "done by the next search",
+	"sweeper.go: sweep outside.SweepAgain":           "looks further back once more",
+	"balance.go: noteBalance outside.NoteBalance":    "a balance is noted again when it is due",
 
 	// The loops of Run and the handlers of events: they repeat their work after any error, and a
 	// reading that is booked twice changes nothing.
 	"compare.go: book once":                     "repeated by its loop; Refresh by sure",
-	"comparer.go: compare once":                 "repeated by its loop",
+	"comparer.go: compareRecord once":           "repeated by its loop",
 	"payout.go: onTransfer once":                "the event is handled again",
 	"receive.go: onTransaction once":            "the event is handled again",
 	"sale.go: sale Transaction":                 "repeated by the event or the sweeper: a sale is found by its transaction",
@@ -147,6 +156,7 @@ func (c *committing) call(n ast.Node) string {
 	if !ok {
 		return ""
 	}
+	c.byIndex(call)
 	if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "sure" {
 		return f.Name
 	}
@@ -169,6 +179,19 @@ func (c *committing) call(n ast.Node) string {
 		}
 	}
 	return ""
+}
+
+// byIndex notes the tables of a transaction that [core.byIndex] commits.
+func (c *committing) byIndex(call *ast.CallExpr) {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || method.Sel.Name != "byIndex" {
+		return
+	}
+	for _, arg := range call.Args {
+		if run, ok := arg.(*ast.FuncLit); ok {
+			c.outside[run.Type.Params.List[0].Names[0].Name] = true
+		}
+	}
 }
 
 func isOutside(of ast.Expr) bool {

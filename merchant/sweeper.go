@@ -8,16 +8,27 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
+	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/merchant/internal/books"
+	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
-// sweeper searches the accounts for sales by link that no webhook reported, and notes their
-// balances. An account that hangs keeps no other one waiting.
+// sweeper does what an account needs now and then: it lists what is paid and what is disputed,
+// searches for sales by link that no webhook reported, and notes the balance. Neither an account
+// nor a task that hangs keeps another one waiting.
 type sweeper struct {
-	m               *core
-	links, balances []string // the names of the accounts with sales by link, and with a balance
-	busy            map[string]bool
-	ended           chan string
+	m     *core
+	of    ledger.Due // the accounts with each kind of task
+	tasks map[string][]task
+	busy  map[string]bool // the names of the tasks that run
+	ended chan string
+}
+
+// task is a task of an account. It finds out itself whether it is due.
+type task struct {
+	name   string
+	failed string
+	do     func(ctx context.Context) error
 }
 
 // The limits of the search for sales that no webhook reported.
@@ -31,13 +42,24 @@ const (
 )
 
 func newSweeper(m *core) *sweeper {
-	s := &sweeper{m: m, busy: make(map[string]bool), ended: make(chan string, len(m.accounts))}
+	s := &sweeper{m: m, tasks: make(map[string][]task), busy: make(map[string]bool), ended: make(chan string, len(m.accounts))}
 	for name, a := range m.accounts {
+		add := func(kind, failed string, do func(ctx context.Context) error) {
+			s.tasks[name] = append(s.tasks[name], task{kind + " of " + name, failed, do})
+		}
+		if !a.NoLists {
+			s.of.Lists = append(s.of.Lists, name)
+			a.walking.Store(true) // until it is known that nothing is due
+			add("walk", "charges could not be listed, and will be later", func(ctx context.Context) error { return m.walk(ctx, a) })
+			add("disputes", "disputes could not be searched, and will be later", m.newDisputes(a).search)
+		}
 		if a.Links {
-			s.links = append(s.links, name)
+			s.of.Links = append(s.of.Links, name)
+			add("sales", "the sales by link could not be searched, and will be later", func(ctx context.Context) error { return m.searchSales(ctx, a) })
 		}
 		if a.Balance != nil {
-			s.balances = append(s.balances, name)
+			s.of.Balances = append(s.of.Balances, name)
+			add("balance", "the balance of an account could not be noted", func(ctx context.Context) error { return m.noteBalanceIfDue(ctx, a) })
 		}
 	}
 	return s
@@ -45,60 +67,79 @@ func newSweeper(m *core) *sweeper {
 
 // run does what is due until ctx ends, and waits for what has begun.
 func (s *sweeper) run(ctx context.Context) {
-	for ctx.Err() == nil && len(s.links)+len(s.balances) > 0 {
+	for ctx.Err() == nil && len(s.tasks) > 0 {
 		if err := s.begin(ctx); err != nil && ctx.Err() == nil {
 			s.m.fail(ctx, "which accounts are to be searched could not be read", err)
 		}
-		timer := time.NewTimer(s.m.cfg.PollInterval)
-		select {
-		case name := <-s.ended:
-			delete(s.busy, name)
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		s.wait(ctx)
 	}
 	for range s.busy {
 		<-s.ended
 	}
 }
 
-func (s *sweeper) begin(ctx context.Context) error {
-	names, err := s.m.outside().DueAccounts(ctx, s.links, s.balances)
-	for _, name := range names {
-		if s.busy[name] {
-			continue
+// wait waits until something may be due: a task that fails at once is not repeated at once.
+func (s *sweeper) wait(ctx context.Context) {
+	timer := time.NewTimer(s.m.cfg.PollInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case name := <-s.ended:
+			delete(s.busy, name)
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
 		}
-		s.busy[name] = true
-		go func() {
-			defer func() { s.ended <- name }()
-			s.account(ctx, s.m.accounts[name])
-		}()
 	}
-	return err
 }
 
-// account does what is due for an account.
-func (s *sweeper) account(ctx context.Context, a *account) {
-	m := s.m
-	if a.Balance != nil {
-		due, err := m.outside().ClaimBalance(ctx, a.Name, min(balanceAgain, m.cfg.CompareEvery))
-		if err == nil && due {
-			err = m.guarded(ctx, "Account.Balance", func() error { return m.noteBalance(ctx, a) })
-		}
-		if err != nil && ctx.Err() == nil {
-			m.fail(ctx, "the balance of an account could not be noted", err, slog.String("account", a.Name))
+func (s *sweeper) begin(ctx context.Context) error {
+	due, err := s.m.outside().DueAccounts(ctx, s.of)
+	if err != nil {
+		return err
+	}
+	walks := make(map[string]bool)
+	for _, d := range due {
+		walks[d.Name] = d.Walk
+	}
+	for name, a := range s.m.accounts {
+		a.walking.Store(walks[name] && a.listable() || s.busy["walk of "+name])
+	}
+	for _, d := range due {
+		name := d.Name
+		for _, t := range s.tasks[name] {
+			if s.busy[t.name] {
+				continue
+			}
+			s.busy[t.name] = true
+			go func() {
+				defer func() { s.ended <- t.name }()
+				if err := t.do(ctx); err != nil && ctx.Err() == nil && !gate.Refused(err) {
+					s.m.fail(ctx, t.failed, err, slog.String("account", name))
+				}
+			}()
 		}
 	}
-	if a.Links {
-		claimed, deep, err := m.outside().ClaimSweep(ctx, a.Name, min(sweepEvery, m.cfg.CompareEvery), deepSweepEvery)
-		if err == nil && claimed {
-			err = m.sweep(ctx, a, deep)
-		}
-		if err != nil && ctx.Err() == nil {
-			m.fail(ctx, "the sales by link could not be searched, and will be later", err, slog.String("account", a.Name))
-		}
+	return nil
+}
+
+// noteBalanceIfDue notes the balance of an account if it is time.
+func (m *core) noteBalanceIfDue(ctx context.Context, a *account) error {
+	due, err := m.outside().ClaimTask(ctx, ledger.BalanceTask, a.Name, min(balanceAgain, m.cfg.CompareEvery))
+	if err != nil || !due {
+		return err
 	}
+	return m.guarded(ctx, "Account.Balance", func() error { return m.noteBalance(ctx, a) })
+}
+
+// searchSales searches the sales by link of an account if it is time.
+func (m *core) searchSales(ctx context.Context, a *account) error {
+	claimed, deep, err := m.outside().ClaimSweep(ctx, a.Name, min(sweepEvery, m.cfg.CompareEvery), deepSweepEvery)
+	if err != nil || !claimed {
+		return err
+	}
+	return m.sweep(ctx, a, deep)
 }
 
 // sweep searches the transactions of an account. If the search further back does not book all

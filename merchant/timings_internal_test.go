@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gateway-go/gateway/internal/spec"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
 )
 
@@ -32,8 +33,13 @@ func TestTheGuideShowsTheTimings(t *testing.T) {
 	delete(rows, "---")
 	var defaults Config
 	_ = defaults.set() // it lacks accounts
+	every, within := (&core{shared: &shared{cfg: defaults}}).walking()
 	for name, values := range map[string][]any{
-		"Comparison of what is paid":                     {defaults.CompareEvery, days(defaults.CompareFor)},
+		"Comparison of what is paid":                     {defaults.CompareEvery, days(defaults.CompareFor), spec.MaxPageSize},
+		"… by a read, although a list shows nothing new": {days(reread)},
+		"Lists of what is paid":                          {every, within.Truncate(time.Hour), every / walkShare},
+		"… that are no use":                              {days(unlisted), days(distrust)},
+		"Search for disputes and chargebacks":            {disputesEvery, taskAgain},
 		"… of what waits for the payer or the bank":      {soonest, latest},
 		"… of a charge that failed":                      {days(giveUp), days(day)},
 		"… of a refund that is confirmed and not shown":  {soonestRefund, soonest, 24 * time.Hour, days(giveUp)},

@@ -89,6 +89,13 @@ func (o *outage) wasted() (n int) {
 	return n
 }
 
+// of returns how many requests of an operation were in vain.
+func (o *outage) of(op string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.vain[op]
+}
+
 func (o *outage) created() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -61,7 +61,7 @@ func TestAFullQueueIsReadOnceWhateverTheStatisticsSay(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 
-	looks, claims := 0, 0
+	looks, claims, pages := 0, 0, 0
 	for _, p := range log.Take() {
 		most := 200
 		switch {
@@ -70,8 +70,12 @@ func TestAFullQueueIsReadOnceWhateverTheStatisticsSay(t *testing.T) {
 			most = 3 * waiting // the fact, and whether an earlier one of its order waits
 		case strings.Contains(p.Query, "created_at <= "):
 			most = 2 * waiting // once a minute: what waits for another process
-		case strings.Contains(p.Query, "gateway_checks SET lease_until"):
+		case strings.Contains(p.Query, "gateway_checks SET lease_until") && strings.Contains(p.Query, "ORDER BY"):
 			claims++
+			if strings.Contains(p.Query, "q.kind = 'charge'") {
+				pages++
+				most = 5 * 100 // a page of a walk: found, limited, locked, read and written
+			}
 		case strings.Contains(p.Query, "gateway_checks SET check_at"):
 			most = 2 * waiting // a table of so few pages is read as fast as 16 of its rows by their keys
 		case strings.Contains(p.Query, "SELECT seq, account, month"):
@@ -84,6 +88,7 @@ func TestAFullQueueIsReadOnceWhateverTheStatisticsSay(t *testing.T) {
 	}
 	assert.Positive(t, looks)
 	assert.Positive(t, claims)
+	assert.Positive(t, pages)
 }
 
 // What a person or a dashboard looks at does not read all that was ever booked, whatever the

@@ -59,6 +59,7 @@ type world struct {
 	cfg     merchant.Config
 	on      merchant.Callbacks[*txn]
 	m       *merchant.Merchant[*txn]
+	live    bool // the gateway's dialect, of [dialects]
 
 	mu     sync.Mutex
 	failed map[string]int // callbacks that fail before they succeed, by kind

@@ -203,6 +203,13 @@ func (g *Gate) Room(name string) int {
 	return max(1, g.window-g.flying)
 }
 
+// Fails reports whether the last request of a kind has failed.
+func (g *Gate) Fails(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.kind(name).fails > 0
+}
+
 // wait returns how long a request of the background must wait, or 0.
 func (g *Gate) wait(k *kind, now time.Time) time.Duration {
 	at := k.until

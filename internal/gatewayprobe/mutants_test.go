@@ -195,6 +195,7 @@ func mutants() map[string]mutant {
 		"list-parameters": losing("status=paid,refused"),
 		"list-prev":       losing("direction=prev"),
 		"updated-at":      showing("GET", charges+"/[^/]+", "data.updated_at", "2027-01-04T12:00:00Z"),
+		"books-listed":    showing("GET", charges, "data.data.0.updated_at", "2027-01-04T12:00:00Z"),
 		"lagging-reads": {exchange: func(x *exchange) {
 			if x.is("GET", charges+"/[^/]+") && x.status == http.StatusOK {
 				x.set("data.status", "pending")

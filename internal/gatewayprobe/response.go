@@ -96,6 +96,16 @@ func (r response) ids() []string {
 	return ids
 }
 
+// listed returns the element of a list with an id.
+func (r response) listed(id string) response {
+	for _, e := range r.list() {
+		if is := (response{value: e}); is.text("id") == id {
+			return is
+		}
+	}
+	return response{}
+}
+
 // fields returns the paths of the members that a rejection names.
 func (r response) fields() []string {
 	var names []string

@@ -152,6 +152,7 @@ func transactionExperiments() map[string]experiment {
 				moves("the " + nth + " refund of a part")
 			}
 		}},
+		"books-listed": {does: "pays two transactions, refunds two parts of one, and lists both by their ids after each change", check: booksListed},
 		"lagging-reads": {does: "creates and pays a transaction, and reads and lists it after each step at once", check: func(t *trial) {
 			path, made := t.make(t.charge())
 			id := t.id(made)
@@ -192,6 +193,29 @@ func transactionExperiments() map[string]experiment {
 			t.set(path, "paid")
 			t.want(t.setup(t.get(path)).header.Get("Etag") != before, "the ETag is the same after a transition")
 		}},
+	}
+}
+
+func booksListed(t *trial) {
+	_, other := t.make(t.charge())
+	path, made := t.make(t.charge())
+	id := t.id(made)
+	var was time.Time
+	moves := func(what string) {
+		r := t.accepts(t.get(transactions+"?limit=100&id="+id+","+t.id(other)), "a list by two ids")
+		ids := r.ids()
+		t.want(len(ids) == 2 && slices.Contains(ids, id) && slices.Contains(ids, t.id(other)), "a list by two ids has %d transactions", len(ids))
+		now := r.listed(id).time("updated_at")
+		t.want(now.After(was), "the list's updated_at is %v after %s, and was %v before", now.UTC(), what, was.UTC())
+		t.want(now.Equal(t.setup(t.get(path)).time("data.updated_at")), "the list's updated_at after %s is not that of a read", what)
+		was = now
+	}
+	moves("the create")
+	t.set(path, "paid")
+	moves("the payment")
+	for _, nth := range []string{"first", "second"} {
+		t.setup(t.put(path+"/refund", object{"amount": 1}))
+		moves("the " + nth + " refund of a part")
 	}
 }
 

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gateway-go/gateway"
@@ -46,15 +47,34 @@ func (l Ledger) Books(ctx context.Context) ([]string, error) {
 		func(row database.Scanner, book *string) error { return row.Scan(book) })
 }
 
-// DueAccounts returns the accounts whose search for sales or whose balance is due. Without a
-// link there are no sales.
-func (l Ledger) DueAccounts(ctx context.Context, links, balances []string) ([]string, error) {
-	withLinks, args := list(links)
-	withBalance, more := list(balances)
-	return all(ctx, l, `SELECT name FROM {s}gateway_accounts WHERE name IN `+withLinks+` AND COALESCE(sweep_at, 0) <= {now}
+// Due names the accounts of which each kind of work is done.
+type Due struct{ Links, Balances, Lists []string }
+
+// DueAccount is an account of which something is due.
+type DueAccount struct {
+	Name string
+	Walk bool // its charges are to be listed, or are being listed by a process
+}
+
+// DueAccounts returns the accounts whose search for sales, whose balance or whose lists are due,
+// or whose charges are being listed. Without a link there are no sales.
+func (l Ledger) DueAccounts(ctx context.Context, of Due) ([]DueAccount, error) {
+	withLinks, args := list(of.Links)
+	withBalance, balances := list(of.Balances)
+	withLists, lists := list(of.Lists)
+	walk := `name IN ` + withLists + ` AND COALESCE(singly_until, 0) <= {now} AND (COALESCE(walk_at, 0) <= {now} OR walking = 1)`
+	return all(ctx, l, `SELECT name, CASE WHEN `+walk+` THEN 1 ELSE 0 END FROM {s}gateway_accounts
+		WHERE name IN `+withLinks+` AND COALESCE(sweep_at, 0) <= {now}
 			AND EXISTS (SELECT 1 FROM {s}gateway_links WHERE account = gateway_accounts.name)
-		OR name IN `+withBalance+` AND COALESCE(balance_at, 0) <= {now} ORDER BY name`, append(args, more...),
-		func(row database.Scanner, name *string) error { return row.Scan(name) })
+		OR name IN `+withBalance+` AND COALESCE(balance_at, 0) <= {now}
+		OR (`+walk+` OR name IN `+withLists+` AND COALESCE(disputes_at, 0) <= {now}) AND `+walked+` ORDER BY name`,
+		slices.Concat(lists, args, balances, lists, lists),
+		func(row database.Scanner, a *DueAccount) error {
+			var walk int
+			err := row.Scan(&a.Name, &walk)
+			a.Walk = walk == 1
+			return err
+		})
 }
 
 // ClaimSweep reports whether the search for sales of an account is due, and has this process
@@ -79,20 +99,6 @@ func (l Ledger) ClaimSweep(ctx context.Context, account string, every, deepEvery
 func (l Ledger) SweepAgain(ctx context.Context, account string) error {
 	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET deep_sweep_at = 0 WHERE name = ?`, account)
 	return err
-}
-
-// ClaimBalance reports whether the balance of an account is due, and has this process note
-// it.
-func (l Ledger) ClaimBalance(ctx context.Context, account string, again time.Duration) (bool, error) {
-	var at int64
-	isDue, err := l.s.Row(ctx, `SELECT COALESCE(balance_at, 0) FROM {s}gateway_accounts WHERE name = ? AND COALESCE(balance_at, 0) <= {now}`,
-		[]any{account}, &at)
-	if err != nil || !isDue {
-		return false, err
-	}
-	n, err := l.s.Exec(ctx, `UPDATE {s}gateway_accounts SET balance_at = {now} + ? WHERE name = ? AND COALESCE(balance_at, 0) = ?`,
-		again.Milliseconds(), account, at)
-	return n > 0, err
 }
 
 // Balance is an account's balance at the gateway, and the sum of its entries at that time.

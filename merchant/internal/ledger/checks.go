@@ -58,6 +58,7 @@ type Claim struct {
 	Account string
 	Lane    Lane
 	Lease   int64
+	Due     time.Time // of [Ledger.ClaimCharges]
 }
 
 // claimable selects comparisons that are due and that no process does.
@@ -115,23 +116,31 @@ func scanClaim(row database.Scanner, c *Claim) error {
 	return row.Scan(&c.Kind, &c.ID, &c.Account, &c.Lane, &c.Lease)
 }
 
+// claimedBy selects comparisons, together with their IDs, while they are claimed. Only the IDs
+// can be looked up in an index: that of the accounts would have to be read as a whole.
+const claimedBy = `kind = ? AND account || '' = ? AND lease_until = ?`
+
 // Release ends comparisons that changed nothing: they are done again in a time. One that was
 // planned anew meanwhile keeps its plan. All are of one kind and account, and have the same
 // lease.
 func (l Ledger) Release(ctx context.Context, claims []Claim, again Plan) error {
-	ids := make([]string, len(claims))
-	for i := range claims {
-		ids[i] = claims[i].ID
-	}
-	in, args := list(ids)
+	in, args := ids(claims)
 	key := append([]any{string(claims[0].Kind), claims[0].Account, claims[0].Lease}, args...)
 	if again.Never {
-		_, err := l.s.Exec(ctx, `DELETE FROM {s}gateway_checks WHERE kind = ? AND account = ? AND lease_until = ? AND id IN `+in, key...)
+		_, err := l.s.Exec(ctx, `DELETE FROM {s}gateway_checks WHERE `+claimedBy+` AND id IN `+in, key...)
 		return err
 	}
 	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_checks SET check_at = {now} + ?, lane = ?, lease_until = NULL
-		WHERE kind = ? AND account = ? AND lease_until = ? AND id IN `+in, append([]any{again.Wait.Milliseconds(), int(again.Lane)}, key...)...)
+		WHERE `+claimedBy+` AND id IN `+in, append([]any{again.Wait.Milliseconds(), int(again.Lane)}, key...)...)
 	return err
+}
+
+func ids(claims []Claim) (parameters string, args []any) {
+	of := make([]string, len(claims))
+	for i := range claims {
+		of[i] = claims[i].ID
+	}
+	return list(of)
 }
 
 // Compared returns the IDs of the next records of an account that are compared now and then,

@@ -141,13 +141,13 @@ func (l Ledger) Charge(ctx context.Context, id string) (*Row, error) {
 	return &rows[0], nil
 }
 
-// RowsOf returns the rows with some IDs in a book.
+// RowsOf returns the rows with some IDs in a book. Only the IDs can be looked up in an index.
 func (l Ledger) RowsOf(ctx context.Context, k Kind, book string, ids []string) ([]Row, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	in, args := list(ids)
-	return l.rows(ctx, k, ` WHERE book = ? AND id IN `+in, append([]any{book}, args...))
+	return l.rows(ctx, k, ` WHERE book || '' = ? AND id IN `+in, append([]any{book}, args...))
 }
 
 func (l Ledger) rows(ctx context.Context, k Kind, where string, args []any) ([]Row, error) {
