@@ -6,6 +6,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -79,6 +80,21 @@ func TestDoAcceptsAResponseWithoutABody(t *testing.T) {
 	err := clientOf(t, play(reply(http.StatusNoContent, ""))).Do(t.Context(), http.MethodDelete, "/v2/x", nil, &out)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"kept": true}, out)
+}
+
+// A caller may change Raw, whatever the length of the response: nothing else changes with it.
+func TestRawSharesNoMemoryWithTheRest(t *testing.T) {
+	t.Parallel()
+	for _, more := range []string{"", strings.Repeat("x", 10_000)} {
+		body := `{"success":true,"data":{"id":"tx-1","external_ref":"order-1","more":"` + more + `"}}`
+		tx, err := clientOf(t, play(reply(200, body))).Transactions.Get(t.Context(), orderID)
+		require.NoError(t, err)
+		for i := range tx.Raw {
+			tx.Raw[i] = '!'
+		}
+		assert.Equal(t, "tx-1", tx.ID)
+		assert.Equal(t, "order-1", tx.ExternalRef)
+	}
 }
 
 // Some servers begin their responses with a byte order mark. A create that was applied is
