@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/internal/gate"
 	"github.com/gateway-go/gateway/internal/sqldb"
 	"github.com/gateway-go/gateway/merchant/internal/books"
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
@@ -79,12 +78,12 @@ func orderOf(a *account, ref string) (order string, ok bool) {
 // [gateway.ErrValidation] if the charge breaks a rule of the gateway. Then nothing was
 // stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) ChargeTx(ctx context.Context, tx TX, p ChargeParams) (*Charge, error) {
-	return m.chargeTx(ctx, m.in(tx), p, "")
+	return m.chargeTx(ctx, m.in(tx), p, nil)
 }
 
-// chargeTx is [Merchant.ChargeTx]. A call that is not "" is one of [Merchant.Charge]: it makes
-// one charge, even if it is repeated after that one has failed.
-func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, call string) (c *Charge, err error) {
+// chargeTx is [Merchant.ChargeTx]. A call of [Merchant.Charge] makes one charge, even if it is
+// repeated after that one has failed.
+func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, by *sender) (c *Charge, err error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -93,7 +92,7 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, call s
 		return nil, err
 	}
 	at := place{subject: ledger.OrderSubject(a.Book, p.Order), lock: ledger.New, charges: true}
-	var added *charge
+	call, added := by.call(), false
 	err = m.on(ctx, tx, at, func(b *bench) error {
 		if own := b.calledBy(call); own != nil {
 			c = own.shown()
@@ -107,8 +106,7 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, call s
 		}
 		ch, err := b.earlier(ctx, a, &asked)
 		if ch == nil && err == nil {
-			ch = b.addCharge(a, p, asked)
-			added = ch
+			ch, added = b.addCharge(a, p, asked, by), true
 		}
 		if ch != nil {
 			c = ch.shown()
@@ -118,11 +116,8 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, call s
 		}
 		return err
 	})
-	switch {
-	case err != nil && added != nil:
+	if err != nil && added {
 		return nil, err
-	case added != nil:
-		c.request = added.request
 	}
 	return c, err
 }
@@ -215,7 +210,7 @@ func (b *bench) withdraw(ctx context.Context, ch *charge) error {
 }
 
 // addCharge adds a new charge of the order and its request.
-func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord) *charge {
+func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord, by *sender) *charge {
 	attempt := b.attempts() + 1
 	p.ExternalRef = reference(a, p.Order, attempt)
 	asked.Books = books.Charge{
@@ -223,7 +218,7 @@ func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord) *charg
 	}
 	ch := b.newCharge(a, asked, p.ExternalRef)
 	b.sends = append(b.sends, send{
-		a, operations.CreateTransaction(p.TransactionParams), "the reference " + p.ExternalRef + " was used for another charge", &ch.request,
+		a, operations.CreateTransaction(p.TransactionParams), "the reference " + p.ExternalRef + " was used for another charge", by,
 	})
 	return ch
 }
@@ -243,21 +238,20 @@ func (b *bench) newCharge(a *account, r chargeRecord, ref string) *charge {
 // is stored.
 func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 	var c *Charge
-	call, own := rand.Text(), false
-	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
-		c, err = m.chargeTx(ctx, tx, p, call)
-		own = again && err == nil && c.call == call
+	by := &sender{id: rand.Text()}
+	if err := m.sends(ctx, by, func(ctx context.Context, tx sqldb.Tx) (err error) {
+		c, err = m.chargeTx(ctx, tx, p, by)
 		return err
 	}); isVerdict(err) {
 		return c, err
 	} else if err != nil {
 		return nil, err
 	}
-	if c.State != New && !own { // a worker may be sending its own one
+	if c.State != New && (!by.lost || c.call != by.id) { // a worker may be sending its own one
 		return c, nil
 	}
 	is := &outcomeOf{ref: c.ID}
-	err := m.send(context.WithValue(ctx, waiting{}, is), c.account, kindCharge, c.ID, c.request)
+	err := m.sendBy(context.WithValue(ctx, waiting{}, is), c.account, by, kindCharge, c.ID)
 	if err == nil && is.charge == nil { // the outcome is not known, or another process has stored it
 		is.charge, err = m.sentCharge(ctx, c.ID)
 	}
@@ -291,7 +285,7 @@ func (m *core) Send(ctx context.Context, chargeID string) (*Charge, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.send(ctx, ch.account, kindCharge, ch.Ref, 0); err != nil {
+	if err := m.send(ctx, ch.account, kindCharge, ch.Ref); err != nil {
 		return nil, err
 	}
 	return m.sentCharge(ctx, chargeID)
@@ -321,26 +315,6 @@ func (m *core) chargeNow(ctx context.Context, ch *charge) (c *Charge, err error)
 		return err
 	})
 	return c, err
-}
-
-// send sends a request now, unless it was before. Its number in the outbox may be 0 if it is
-// not known.
-func (m *core) send(ctx context.Context, a *account, kind, key string, request int64) error {
-	if key == "" { // the gateway made the charge
-		return nil
-	}
-	if err := a.present(); err != nil {
-		return err
-	}
-	if request == 0 {
-		list, err := a.outbox.List(ctx, operations.Query{Kind: kind, Key: key})
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		request = list[0].ID
-	}
-	_, err := a.outbox.Send(gate.With(ctx, a.gate), request)
-	return err
 }
 
 // storeCharge stores the outcome of the request for a charge.

@@ -43,7 +43,6 @@ type charge struct {
 	chargeRecord
 
 	refunds []*refund            // the oldest first
-	request int64                // the number of a new request in the outbox
 	seen    *gateway.Transaction // what was read last
 }
 
@@ -355,7 +354,7 @@ func (ch *charge) shown() *Charge {
 		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
 		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
 		Origin: b.Origin, Link: ch.Link, Buyer: ch.Buyer,
-		account: ch.account, request: ch.request, call: ch.Call, EndToEndID: ch.EndToEndID, CreatedAt: ch.Created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
+		account: ch.account, call: ch.Call, EndToEndID: ch.EndToEndID, CreatedAt: ch.Created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
 	}
 }
 

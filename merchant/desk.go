@@ -70,7 +70,7 @@ type send struct {
 	account *account
 	op      operations.Operation
 	what    string
-	number  *int64 // is set to its number in the outbox; nil if that is not needed
+	by      *sender // the call that sends it after its commit; nil if Run does
 }
 
 // report is a fact or a problem of an account, or a kind of problems that no longer hold.
@@ -122,12 +122,8 @@ func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) e
 // nevertheless.
 func (b *bench) send(ctx context.Context, l ledger.Ledger) error {
 	for _, s := range b.sends {
-		request, err := b.requests.insert(ctx, s.account, s.op, s.what)
-		if err != nil {
+		if err := b.requests.insert(ctx, &s); err != nil {
 			return errors.Join(err, l.Write(ctx, b.added))
-		}
-		if s.number != nil {
-			*s.number = request
 		}
 	}
 	return nil
@@ -536,20 +532,21 @@ func (q *requests) progress(a *account, kind, key string, known books.Operation)
 	return op
 }
 
-// insert stores a request, and returns its number in the outbox. what names its record in the
-// error [ErrReused], if the key belongs to another request.
-func (q *requests) insert(ctx context.Context, a *account, op operations.Operation, what string) (request int64, err error) {
-	if err := a.present(); err != nil {
-		return 0, err
+// insert stores a new request.
+func (q *requests) insert(ctx context.Context, s *send) error {
+	if err := s.account.present(); err != nil {
+		return err
 	}
-	e, err := a.outbox.InsertTx(ctx, q.tx, op)
+	var err error
+	if s.by != nil {
+		s.by.claim, err = s.account.outbox.InsertClaimedTx(ctx, q.tx, s.op)
+	} else {
+		_, err = s.account.outbox.InsertTx(ctx, q.tx, s.op)
+	}
 	if errors.Is(err, operations.ErrKeyReused) {
-		return 0, fmt.Errorf("%w: %s", ErrReused, what)
+		return fmt.Errorf("%w: %s", ErrReused, s.what)
 	}
-	if err != nil {
-		return 0, err
-	}
-	return e.ID, nil
+	return err
 }
 
 // withdraw cancels a request, unless it was sent or a worker is about to send it: then the

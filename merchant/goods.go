@@ -225,7 +225,7 @@ func (m *core) callPaidAgain(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) e
 	_, payment, _ := strings.Cut(f.Key, string(books.PaidAgain)+"/") // each gets a refund of its own
 	_, err = m.bound(f.Subject.Book).refundTx(ctx, tx, RefundParams{
 		ID: "again-" + strings.ReplaceAll(payment, "/", "-"), Charge: f.Record, Full: true, Reason: "paid again",
-	})
+	}, nil)
 	if errors.Is(err, ErrLeft) {
 		return nil // refunds under way take all of it
 	}

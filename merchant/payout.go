@@ -101,10 +101,10 @@ func (p *payout) taken() error { return fmt.Errorf("%w: payout %s", ErrReused, p
 // not in BRL, in which transfers are, and [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
 // stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) PayoutTx(ctx context.Context, tx TX, p PayoutParams) (*Payout, error) {
-	return m.payoutTx(ctx, m.in(tx), p)
+	return m.payoutTx(ctx, m.in(tx), p, nil)
 }
 
-func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown *Payout, err error) {
+func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams, by *sender) (shown *Payout, err error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams) (shown
 			}},
 		}
 		shown = b.payout.shown()
-		b.sends = append(b.sends, send{a, operations.CreateTransfer(p.TransferParams), "payout " + p.ID, &shown.request})
+		b.sends = append(b.sends, send{a, operations.CreateTransfer(p.TransferParams), "payout " + p.ID, by})
 		return nil
 	})
 	if err != nil {
@@ -156,7 +156,8 @@ func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *P
 	case err != nil:
 		return nil, err
 	}
-	if _, err := (&requests{m: m, tx: tx}).insert(ctx, a, operations.CreateTransfer(p.TransferParams), "payout "+p.ID); err != nil {
+	again := send{account: a, op: operations.CreateTransfer(p.TransferParams), what: "payout " + p.ID}
+	if err := (&requests{m: m, tx: tx}).insert(ctx, &again); err != nil {
 		return nil, err
 	}
 	return stored.shown(), nil
@@ -193,18 +194,17 @@ func (p *payout) shown() *Payout {
 // [ErrMaybeStored] call it again; after any other error nothing is stored.
 func (m *core) Payout(ctx context.Context, p PayoutParams) (*Payout, error) {
 	var stored *Payout
-	lost := false
-	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
-		lost = again
-		stored, err = m.payoutTx(ctx, tx, p)
+	by := &sender{}
+	if err := m.sends(ctx, by, func(ctx context.Context, tx sqldb.Tx) (err error) {
+		stored, err = m.payoutTx(ctx, tx, p, by)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if stored.State != New && !lost {
+	if stored.State != New && !by.lost {
 		return stored, nil
 	}
-	sent, err := m.sendPayout(ctx, stored)
+	sent, err := m.sendPayout(ctx, stored, by)
 	if err != nil {
 		m.fail(ctx, "a payout was stored and could not be sent at once", err)
 		return stored, nil
@@ -226,8 +226,8 @@ func (m *core) PayoutByID(ctx context.Context, id string) (*Payout, error) {
 	return p.shown(), nil
 }
 
-func (m *core) sendPayout(ctx context.Context, p *Payout) (sent *Payout, err error) {
-	if err := m.send(ctx, m.anyAccount(p.Account, p.Book), kindPayout, p.Ref, p.request); err != nil {
+func (m *core) sendPayout(ctx context.Context, p *Payout, by *sender) (sent *Payout, err error) {
+	if err := m.sendBy(ctx, m.anyAccount(p.Account, p.Book), by, kindPayout, p.Ref); err != nil {
 		return nil, err
 	}
 	stored, err := m.loadPayout(ctx, m.outside(), p.Book, p.ID)

@@ -81,7 +81,6 @@ type Charge struct {
 	OrderClosed bool
 
 	account *account
-	request int64  // the number of a new request in the outbox
 	call    string // the call of Charge that made it
 }
 
@@ -111,8 +110,7 @@ type Refund struct {
 	Reason  string // why it was rejected
 	Order   Order  // the money of the order now; zero except in a callback
 
-	charge  *charge // of a new refund
-	request int64   // the number of a new request in the outbox
+	charge *charge // of a new refund
 }
 
 // Payout is a transfer to a Pix key. Amounts are in cents of BRL.
@@ -131,8 +129,6 @@ type Payout struct {
 	Fee       int64 // part of Amount
 	CreatedAt time.Time
 	PaidAt    time.Time // zero before
-
-	request int64 // the number of a new request in the outbox
 }
 
 // Order is the money of an order. Each amount is the sum of the order's entries, in cents

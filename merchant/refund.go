@@ -38,10 +38,10 @@ type RefundParams struct {
 // and [gateway.ErrValidation] if a parameter is invalid. Then nothing was stored. About your
 // COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) RefundTx(ctx context.Context, tx TX, p RefundParams) (*Refund, error) {
-	return m.refundTx(ctx, m.in(tx), p)
+	return m.refundTx(ctx, m.in(tx), p, nil)
 }
 
-func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (r *Refund, err error) {
+func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams, by *sender) (r *Refund, err error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams) (r *Re
 		if err != nil {
 			return err
 		}
-		r, err = b.refund(ch, &p)
+		r, err = b.refund(ch, &p, by)
 		return err
 	}
 	if p.Charge != "" {
@@ -157,7 +157,7 @@ func (b *bench) refundable(p *RefundParams) (*charge, error) {
 }
 
 // refund adds a refund of a charge and its request.
-func (b *bench) refund(ch *charge, p *RefundParams) (*Refund, error) {
+func (b *bench) refund(ch *charge, p *RefundParams, by *sender) (*Refund, error) {
 	is := ch.books(&b.order.Order)
 	wanted := p.Amount
 	switch {
@@ -183,7 +183,7 @@ func (b *bench) refund(ch *charge, p *RefundParams) (*Refund, error) {
 	ch.refunds, ch.touched = append(ch.refunds, r), true
 	shown := ch.refund(&r.Refund)
 	shown.charge = ch
-	b.sends = append(b.sends, send{ch.account, op, "refund " + p.ID, &shown.request})
+	b.sends = append(b.sends, send{ch.account, op, "refund " + p.ID, by})
 	return shown, nil
 }
 
@@ -193,18 +193,17 @@ func (b *bench) refund(ch *charge, p *RefundParams) (*Refund, error) {
 // after any other error nothing is stored.
 func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
 	var r *Refund
-	lost := false
-	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
-		lost = again
-		r, err = m.refundTx(ctx, tx, p)
+	by := &sender{}
+	if err := m.sends(ctx, by, func(ctx context.Context, tx sqldb.Tx) (err error) {
+		r, err = m.refundTx(ctx, tx, p, by)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if r.State != New && !lost {
+	if r.State != New && !by.lost {
 		return r, nil
 	}
-	sent, err := m.sendRefund(ctx, r)
+	sent, err := m.sendRefund(ctx, r, by)
 	if err != nil {
 		m.fail(ctx, "a refund was stored and could not be sent or read at once", err)
 		return r, nil
@@ -212,12 +211,12 @@ func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
 	return sent, nil
 }
 
-func (m *core) sendRefund(ctx context.Context, r *Refund) (*Refund, error) {
+func (m *core) sendRefund(ctx context.Context, r *Refund, by *sender) (*Refund, error) {
 	ch := r.charge
 	if ch != nil {
 		ctx = context.WithValue(ctx, waiting{}, &outcomeOf{ref: r.ID, of: ch})
 	}
-	if err := m.send(ctx, m.anyAccount(r.Account, r.Book), kindRefund, r.ID, r.request); err != nil {
+	if err := m.sendBy(ctx, m.anyAccount(r.Account, r.Book), by, kindRefund, r.ID); err != nil {
 		return nil, err
 	}
 	if ch == nil { // another call has stored the refund

@@ -27,14 +27,15 @@ var commits = map[string]string{
 	"merchant.go: byIndex ByIndex":  "see its callers that write",
 
 	// Verbs, which return [ErrMaybeStored].
-	"charge.go: Charge stored":                   "found by its call",
-	"payout.go: Payout stored":                   "found by its ID",
-	"refund.go: Refund stored":                   "found by its ID",
-	"subscription.go: Subscribe stored":          "found by its ID",
+	"charge.go: Charge sends":                    "found by its call",
+	"payout.go: Payout sends":                    "found by its ID",
+	"refund.go: Refund sends":                    "found by its ID",
+	"subscription.go: Subscribe sends":           "found by its ID",
 	"subscription.go: CancelSubscription stored": "found by its call",
 	"link.go: prepareLink stored":                "found by its ID",
 	"link.go: dropLink stored":                   "deletes: twice is once",
 	"link.go: Link stored":                       "the first URL stays",
+	"sender.go: sends stored":                    "found out by sure",
 	"statement.go: Adjust stored":                "found by its ID, which is the call of its note",
 	"resolve.go: elsewhere noted":                "found by the call of its note",
 	"resolve.go: resolveRow noted":               "found by the call of its note",
@@ -166,9 +167,9 @@ func (c *committing) call(n ast.Node) string {
 	}
 	of, isName := method.X.(*ast.Ident)
 	switch name := method.Sel.Name; name {
-	case "Transaction", "Durable", "ByIndex", "UserTx", "UserTxRaised", "Commit":
+	case "Transaction", "Durable", "ByIndex", "UserTx", "Commit":
 		return name
-	case "once", "stored", "surely", "noted": // of core
+	case "once", "stored", "sends", "surely", "noted": // of core
 		field, isField := method.X.(*ast.SelectorExpr)
 		if isName && of.Name == "m" || isField && field.Sel.Name == "m" {
 			return name

@@ -152,10 +152,10 @@ func encodedCreate(op operations.CreateSubscription) (string, error) {
 // parameter breaks a rule of the gateway. Then nothing was stored. About your COMMIT see
 // [ErrMaybeStored].
 func (m *Merchant[TX]) SubscribeTx(ctx context.Context, tx TX, p SubscribeParams) (*Subscription, error) {
-	return m.subscribeTx(ctx, m.in(tx), p)
+	return m.subscribeTx(ctx, m.in(tx), p, nil)
 }
 
-func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) (*Subscription, error) {
+func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams, by *sender) (*Subscription, error) {
 	a, err := m.account(p.Account)
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) 
 				subscriptionRecord: subscriptionRecord{asked: p.asked(), Books: books.Subscription{ID: p.ID, Operation: books.Waiting, State: New}},
 			}
 			added = b.subscription.shown(&Order{})
-			b.sends = append(b.sends, send{a, p.customer(a), "the reference " + a.Prefix + p.ID + " was used for another customer", nil})
+			b.sends = append(b.sends, send{a, p.customer(a), "the reference " + a.Prefix + p.ID + " was used for another customer", by})
 			return nil
 		case s.account != a || s.asked != p.asked():
 			return fmt.Errorf("%w: subscription %s", ErrReused, p.ID)
@@ -201,21 +201,20 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams) 
 // [ErrMaybeStored] call it again; after any other error nothing is stored.
 func (m *core) Subscribe(ctx context.Context, p SubscribeParams) (*Subscription, error) {
 	var s *Subscription
-	lost := false
-	if err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, again bool) (err error) {
-		lost = again
-		s, err = m.subscribeTx(ctx, tx, p)
+	by := &sender{}
+	if err := m.sends(ctx, by, func(ctx context.Context, tx sqldb.Tx) (err error) {
+		s, err = m.subscribeTx(ctx, tx, p, by)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if s.State != New && !lost {
+	if s.State != New && !by.lost {
 		return s, nil
 	}
 	a := m.accounts[s.Account]
-	err := m.send(ctx, a, kindCustomer, a.Prefix+s.ID, 0)
+	err := m.sendBy(ctx, a, by, kindCustomer, a.Prefix+s.ID)
 	if err == nil { // it is not stored unless the customer was created
-		err = m.send(ctx, a, kindSubscribe, a.Prefix+s.ID, 0)
+		err = m.send(ctx, a, kindSubscribe, a.Prefix+s.ID)
 	}
 	return m.sentSubscription(ctx, s, err)
 }
@@ -307,7 +306,7 @@ func (m *core) CancelSubscription(ctx context.Context, id, reason string) (*Subs
 	}
 	stored, err := m.loadSubscription(ctx, m.outside(), s.Book, id)
 	if err == nil && stored.Cancels > 0 {
-		err = m.send(ctx, stored.account, kindCancel, stored.cancelKey(), 0)
+		err = m.send(ctx, stored.account, kindCancel, stored.cancelKey())
 	}
 	return m.sentSubscription(ctx, s, err)
 }

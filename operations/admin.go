@@ -64,7 +64,12 @@ func (o *Outbox[TX]) FindTx(ctx context.Context, tx TX, kind, key string) (*Entr
 	if err != nil {
 		return nil, err
 	}
-	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE account = ? AND kind = ? AND key = ?`, []any{o.store.account.Name, kind, key})
+	return o.store.byKey(ctx, c, kind, key)
+}
+
+// byKey returns the account's operation with a kind and a key, or [ErrNotFound].
+func (s *store) byKey(ctx context.Context, c sqldb.Session, kind, key string) (*Entry, error) {
+	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE account = ? AND kind = ? AND key = ?`, []any{s.account.Name, kind, key})
 	switch {
 	case err != nil:
 		return nil, wrap(err)

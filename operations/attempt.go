@@ -170,7 +170,7 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	}
 	// The deadline starts before the commit, so that the request can no longer
 	// be sent by the time its outcome is read.
-	sending, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
+	sendCtx, cancel := context.WithTimeout(ctx, a.config.SendTimeout)
 	defer cancel()
 	unmarked := *p
 	if err := a.mark(ctx); err != nil {
@@ -182,7 +182,7 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	if p.SendKey != "" {
 		s.options = append(s.options, gateway.IdempotencyKey(p.SendKey))
 	}
-	value, err := a.op.send(sending, s, &p.Before)
+	value, err := a.op.send(sendCtx, s, &p.Before)
 	if gate.Refused(err) {
 		*p = unmarked
 		return a.paused(ctx)
@@ -210,7 +210,7 @@ func (a *attempt) mark(ctx context.Context) error {
 			}
 		}
 	}
-	p.note(p.SentAt, "sending")
+	p.note(p.SentAt, sending)
 	due := a.config.SettleAfter
 	if a.mayRepeat() {
 		due = 0

@@ -107,6 +107,17 @@ func (p *progress) ended(hide func(string) string) *progress {
 // inDoubt reports whether the outcome of a request is unknown.
 func (p *progress) inDoubt() bool { return !p.DoubtSince.IsZero() }
 
+// sentOnce sets the progress of an operation that was marked as sent by its insertion, whose
+// stored progress is empty.
+func (p *progress) sentOnce(at time.Time) {
+	p.Sends, p.Unproven = 1, 1
+	p.SentAt, p.DoubtSince = at, at
+	p.note(at, sending)
+}
+
+// sending is the note of a request that is about to be sent.
+const sending = "sending"
+
 // settle ends the doubt once it is proven that nothing was applied. Before, SentAt
 // and the key stay, to recognize a request that is applied even later.
 func (p *progress) settle() {

@@ -240,6 +240,20 @@ func (o *Outbox[TX]) Account() gateway.Account { return o.store.account }
 // [gateway.ErrAccountConflict] if package merchant has the account: then nothing was stored, and the transaction is still usable. If the response to your COMMIT
 // is lost, insert it again in another transaction.
 func (o *Outbox[TX]) InsertTx(ctx context.Context, tx TX, op Operation) (*Entry, error) {
+	in := sqldb.Wrap(o.driver, tx)
+	r, err := o.insert(ctx, in, op, 0)
+	if err != nil {
+		return nil, err
+	}
+	if r.Existing {
+		return &r.Entry, nil
+	}
+	return &r.Entry, wrap(o.wake(ctx, in, r.ID, r.Kind))
+}
+
+// insert stores an operation, unless there is one with its key. With a lease, the caller has
+// claimed it, and is going to send it.
+func (o *core) insert(ctx context.Context, in sqldb.Tx, op Operation, lease time.Duration) (*record, error) {
 	params, err := encode(op)
 	if err == nil {
 		err = op.Validate()
@@ -247,16 +261,11 @@ func (o *Outbox[TX]) InsertTx(ctx context.Context, tx TX, op Operation) (*Entry,
 	if err != nil {
 		return nil, err
 	}
-	in := sqldb.Wrap(o.driver, tx)
 	c, err := o.store.in(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.store.insert(ctx, c, op.identity(), params)
-	if err != nil || r.Existing {
-		return r, err
-	}
-	return r, wrap(o.wake(ctx, in, r.ID, r.Kind))
+	return o.store.insert(ctx, c, op.identity(), params, lease)
 }
 
 // Work works on an operation if it is due, and returns when to call Work again: next

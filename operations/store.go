@@ -96,6 +96,9 @@ func scan(row database.Scanner, more ...any) (*record, error) {
 	}
 	r.State = State(state)
 	r.CreatedAt, r.UpdatedAt, r.DueAt, r.now = time.UnixMilli(created), time.UnixMilli(updated), time.UnixMilli(due), time.UnixMilli(now)
+	if r.State == Sent && !r.p.inDoubt() {
+		r.p.sentOnce(r.CreatedAt)
+	}
 	r.show(&r.p)
 	return r, nil
 }
@@ -118,15 +121,28 @@ func one(ctx context.Context, c sqldb.Session, query string, args []any, more ..
 	return r, nil
 }
 
-func (s *store) insert(ctx context.Context, c sqldb.Session, i identity, params []byte) (*Entry, error) {
-	r, err := one(ctx, c, `INSERT INTO `+table+` (account, kind, key, resource, params, state, progress, claims, due_at, created_at, updated_at)
-		SELECT name, ?, ?, NULLIF(?, ''), {jsonb}, 'waiting', '{}', 0, {now}, {now}, {now} FROM {s}gateway_accounts WHERE name = ?`+s.unowned()+`
-		ON CONFLICT (account, kind, key) DO NOTHING RETURNING `+columns, []any{i.kind, i.key, i.resource, string(params), s.account.Name})
+// insert stores an operation, unless there is one with its key. With a lease, it is stored as
+// it is while it is sent for the first time, by its caller: progress.sentOnce says what is not
+// stored of that.
+func (s *store) insert(ctx context.Context, c sqldb.Session, i identity, params []byte, lease time.Duration) (*record, error) {
+	state, claims, until, returned := Waiting, 0, "NULL", columns
+	args := []any{i.kind, i.key, i.resource, string(params)}
+	var more []any
+	if lease > 0 {
+		state, claims, until, args = Sent, 1, "{now} + ?", append(args, ms(lease))
+		if s.db.Dialect() == database.DialectPostgres { // the request may not leave before the commit is flushed
+			returned, more = returned+`, (SELECT `+sqldb.RaiseCommit+`)`, []any{new(string)}
+		}
+	}
+	r, err := one(ctx, c, `INSERT INTO `+table+` (account, kind, key, resource, params, state, progress, claims, lease_until, due_at, created_at, updated_at)
+		SELECT name, ?, ?, NULLIF(?, ''), {jsonb}, '`+string(state)+`', '{}', `+fmt.Sprint(claims)+`, `+until+`, {now}, {now}, {now}
+		FROM {s}gateway_accounts WHERE name = ?`+s.unowned()+` ON CONFLICT (account, kind, key) DO NOTHING RETURNING `+returned,
+		append(args, s.account.Name), more...)
 	if err != nil {
 		return nil, fmt.Errorf("operations: %w", err)
 	}
 	if r != nil {
-		return &r.Entry, nil
+		return r, nil
 	}
 	if err := s.own(ctx, c); err != nil {
 		return nil, err
@@ -147,7 +163,16 @@ func (s *store) insert(ctx context.Context, c sqldb.Session, i identity, params 
 		return nil, fmt.Errorf("%w: %s %s", ErrKeyReused, i.kind, i.key)
 	}
 	r.Existing = true
-	return &r.Entry, nil
+	return r, nil
+}
+
+// unclaim undoes the claim of an operation that was inserted with a lease.
+func (s *store) unclaim(ctx context.Context, r *record) error {
+	return wrap(s.alone(ctx, func(c sqldb.Session) error {
+		_, err := c.Exec(ctx, `UPDATE `+table+` SET state = 'waiting', lease_until = NULL, updated_at = {now}
+			WHERE id = ? AND claims = ? AND state = 'sent'`, r.ID, r.claims)
+		return err
+	}))
 }
 
 // wrap names the package, once.
@@ -173,11 +198,7 @@ func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (r *re
 		}
 		return err
 	}
-	if s.db.Dialect() == database.DialectSQLite { // whose writers queue in transactions
-		err = s.db.Transaction(ctx, func(tx sqldb.Tx) error { return work(s.db.In(tx)) })
-	} else {
-		err = work(s.db.Conn())
-	}
+	err = s.alone(ctx, work)
 	if dbms.IsTaken(err) { // two operations on one resource claimed at once
 		return nil, nil
 	}
@@ -229,20 +250,44 @@ func (s *store) save(ctx context.Context, r *record, state State, due, lease tim
 		n := ms(lease)
 		until = &n
 	}
-	err = s.db.Durable(ctx, func(tx sqldb.Tx) error {
-		n, err := s.db.In(tx).Exec(ctx, `UPDATE `+table+` SET state = ?, progress = {json}, refunded = ?, updated_at = {now}, due_at = {now} + ?,
+	err = s.alone(ctx, func(c sqldb.Session) error {
+		return s.changeDurably(ctx, c, `UPDATE `+table+` SET state = ?, progress = {json}, refunded = ?, updated_at = {now}, due_at = {now} + ?,
 			lease_until = {now} + ? WHERE id = ? AND claims = ? AND state || '' <> 'done'`,
 			string(state), progress, r.refunded(), ms(due), until, r.ID, r.claims)
-		if err == nil && n == 0 {
-			err = errLost
-		}
-		return err
 	})
 	if err != nil {
 		return wrap(err)
 	}
 	r.State = state
 	return nil
+}
+
+// alone runs one statement that changes the table, in a transaction of its own.
+func (s *store) alone(ctx context.Context, statement func(sqldb.Session) error) error {
+	if s.db.Dialect() == database.DialectSQLite { // whose writers queue in transactions
+		return s.db.Transaction(ctx, func(tx sqldb.Tx) error { return statement(s.db.In(tx)) })
+	}
+	return statement(s.db.Conn())
+}
+
+// changeDurably changes the operation that a worker has claimed, and makes that durable
+// in the same statement.
+func (s *store) changeDurably(ctx context.Context, c sqldb.Session, update string, args ...any) error {
+	var n int64
+	var err error
+	if s.db.Dialect() == database.DialectPostgres {
+		var setting string
+		var found bool
+		if found, err = c.Row(ctx, update+` RETURNING (SELECT `+sqldb.RaiseCommit+`)`, args, &setting); found {
+			n = 1
+		}
+	} else {
+		n, err = c.Exec(ctx, update, args...)
+	}
+	if err == nil && n == 0 {
+		err = errLost
+	}
+	return err
 }
 
 func (p *progress) encoded() (string, error) {
@@ -270,12 +315,8 @@ func (s *store) done(ctx context.Context, r *record, handle func(sqldb.Tx) error
 	}
 	var failed error
 	err = s.db.UserTx(ctx, func(tx sqldb.Tx) error {
-		n, err := s.db.In(tx).Exec(ctx, `UPDATE `+table+` SET state = 'done', `+erasing+`, refunded = ?, updated_at = {now}, lease_until = NULL
+		return s.changeDurably(ctx, s.db.In(tx), `UPDATE `+table+` SET state = 'done', `+erasing+`, refunded = ?, updated_at = {now}, lease_until = NULL
 			WHERE id = ? AND claims = ? AND state || '' IN ('working', 'sent', 'decided')`, digest, progress, r.refunded(), r.ID, r.claims)
-		if err == nil && n == 0 {
-			err = errLost
-		}
-		return err
 	}, func(tx sqldb.Tx) error {
 		failed = handle(tx)
 		return failed

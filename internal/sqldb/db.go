@@ -199,21 +199,10 @@ func (db *DB) ByIndex(ctx context.Context, run func(Session) error) error {
 
 const byIndex = `SELECT set_config('jit', 'off', TRUE), set_config('enable_bitmapscan', 'off', TRUE), set_config('enable_seqscan', 'off', TRUE), ` + RaiseCommit
 
-// UserTx begins a durable transaction for code of a user, which has the session's default
-// isolation: the user's statements may depend on it. It is repeated until first, which takes
-// the locks, succeeds; then work runs once. Then it is committed.
+// UserTx begins a transaction for code of a user, which has the session's default isolation:
+// the user's statements may depend on it. It is repeated until first, which takes the locks
+// and makes it durable with [RaiseCommit], succeeds; then work runs once. Then it is committed.
 func (db *DB) UserTx(ctx context.Context, first, work func(Tx) error) error {
-	return db.UserTxRaised(ctx, func(tx Tx) error {
-		if err := db.raise(ctx, tx); err != nil {
-			return err
-		}
-		return first(tx)
-	}, work)
-}
-
-// UserTxRaised is UserTx with a first that executes [RaiseCommit] in its own statement, which
-// saves a round trip.
-func (db *DB) UserTxRaised(ctx context.Context, first, work func(Tx) error) error {
 	var tx Tx
 	err := db.Repeat(ctx, func() (err error) {
 		tx, err = db.begin(ctx, sql.LevelDefault, first)

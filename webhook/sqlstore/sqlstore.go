@@ -242,7 +242,7 @@ func (s *core) handleTx(ctx context.Context, c *webhook.Claim, fn func(sqldb.Tx)
 		return err
 	}
 	handled := false
-	err := s.db.UserTxRaised(ctx, func(tx sqldb.Tx) error { return s.completeTx(ctx, tx, c) }, func(tx sqldb.Tx) error {
+	err := s.db.UserTx(ctx, func(tx sqldb.Tx) error { return s.completeTx(ctx, tx, c) }, func(tx sqldb.Tx) error {
 		err := fn(tx)
 		handled = err == nil
 		return err
