@@ -22,15 +22,15 @@ type courier struct {
 	ended   chan delivered
 }
 
-// delivered is the end of an attempt. changed is false if the fact is as it was, elsewhere true
-// if another process has it.
+// delivered is the end of an attempt. If the fact is as it was, another process has it, or
+// another transaction has its order.
 type delivered struct {
-	seq                int64
-	changed, elsewhere bool
+	seq                      int64
+	changed, elsewhere, busy bool
 }
 
-// firstLook is how long after a look that was woken the courier looks again: it does not see the
-// commit. Then it looks after twice the time, and so on.
+// firstLook is when the courier looks for a fact of a transaction whose commit it does not see.
+// Then it looks after twice the time, and so on.
 const firstLook = 5 * time.Millisecond
 
 // newCourier returns a courier whose callbacks leave a connection of the pool: one that reads
@@ -59,8 +59,13 @@ func (c *courier) run(ctx context.Context) {
 		case d := <-c.ended:
 			// There may be more, or the next one of the same order.
 			look = c.end(d) || look
-		case <-c.m.woken:
-			pause, look = firstLook, true
+			if d.busy && pause >= c.m.cfg.PollInterval { // soon: a transaction rarely keeps an order for long
+				pause = firstLook
+			}
+		case <-c.m.due:
+			look = true
+		case <-c.m.coming:
+			pause = firstLook
 		case <-timer.C:
 			pause, look = min(2*pause, c.m.cfg.PollInterval), true
 		case <-ctx.Done():
@@ -141,6 +146,7 @@ func (c *courier) begin(ctx context.Context) {
 			is := delivered{seq: seq}
 			defer func() { c.ended <- is }() // also if the callback ends its goroutine
 			is.changed, is.elsewhere = c.m.deliverOne(ctx, seq)
+			is.busy = !is.changed && !is.elsewhere
 		}()
 	}
 }

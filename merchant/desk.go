@@ -23,6 +23,8 @@ type place struct {
 	charge  string // this charge only
 	payout  string // this payout
 	ends    request
+
+	calls *bool // is set if a fact with a callback was stored; nil if that wakes the courier at once
 }
 
 // request is a request whose outcome is stored: the outbox is not asked about it.
@@ -59,6 +61,7 @@ type bench struct {
 	was      ledger.Order   // as it is stored
 	reports  []report       // in the order in which they are delivered
 	sends    []send         // the new requests
+	calls    *bool          // see place
 	closes   []int64        // the numbers of problems that a person has resolved
 	added    []ledger.Write // what removes the new records
 	requests requests
@@ -95,7 +98,7 @@ func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) e
 		return err
 	}
 	m.clock.set(now)
-	b := &bench{m: m, now: now, order: *order, was: *order, requests: requests{m: m, tx: tx}}
+	b := &bench{m: m, now: now, order: *order, was: *order, calls: p.calls, requests: requests{m: m, tx: tx}}
 	if b.charges, err = m.chargesOf(is); err != nil {
 		return err
 	}
@@ -131,7 +134,20 @@ func (b *bench) send(ctx context.Context, l ledger.Ledger) error {
 
 // once is on in a transaction of its own, which is repeated after a conflict.
 func (m *core) once(ctx context.Context, p place, work func(*bench) error) error {
-	return m.db.Transaction(ctx, func(tx sqldb.Tx) error { return m.on(ctx, tx, p, work) })
+	return m.calling(&p, func() error {
+		return m.db.Transaction(ctx, func(tx sqldb.Tx) error { return m.on(ctx, tx, p, work) })
+	})
+}
+
+// calling runs transactions for a place, and wakes the courier after their commit.
+func (m *core) calling(p *place, run func() error) error {
+	var calls bool
+	p.calls = &calls
+	err := run()
+	if calls { // also after an error: the outcome of the commit may not be known
+		signal(m.due)
+	}
+	return err
 }
 
 // load loads what was not read with the order.
@@ -393,7 +409,11 @@ func (b *bench) saveReports(ctx context.Context, l ledger.Ledger) (closes []ledg
 		}
 	}
 	if slices.ContainsFunc(facts, func(f ledger.NewFact) bool { return f.Callback != books.None }) {
-		b.m.wake()
+		if b.calls != nil {
+			*b.calls = true
+		} else {
+			signal(b.m.coming)
+		}
 	}
 	if len(facts) > 0 {
 		closes = append(closes, ledger.AddFacts(facts))

@@ -44,7 +44,8 @@ type shared struct {
 	accounts  map[string]*account // of this process
 	heard     []books.Callback    // for which this process delivers facts
 	unheard   []books.Callback    // that are nil
-	woken     chan struct{}       // has an element if a fact may be waiting for its callback
+	due       chan struct{}       // has an element if a fact waits for its callback
+	coming    chan struct{}       // has an element if the transaction that is going to be committed has such a fact
 	events    *sqlstore.Store[sqldb.Tx]
 	phase     atomic.Int32 // of Run, see Ready
 }
@@ -66,7 +67,8 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 	if err := cfg.set(); err != nil {
 		return err
 	}
-	m.cfg, m.callbacks, m.accounts, m.woken = cfg, on, make(map[string]*account), make(chan struct{}, 1)
+	m.cfg, m.callbacks, m.accounts = cfg, on, make(map[string]*account)
+	m.due, m.coming = make(chan struct{}, 1), make(chan struct{}, 1)
 	m.heard, m.unheard = heard(&on)
 	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
 	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
@@ -222,11 +224,10 @@ func (m *core) fail(ctx context.Context, what string, err error, attrs ...slog.A
 	m.cfg.Logger.LogAttrs(ctx, slog.LevelError, "merchant: failed, and will be repeated", append(attrs, slog.String("what", what), slog.String("error", err.Error()))...)
 }
 
-// wake makes the loop of callbacks look for facts. The transaction that stored one may
-// not be committed yet.
-func (m *core) wake() {
+// signal makes what waits for c go on.
+func signal(c chan struct{}) {
 	select {
-	case m.woken <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

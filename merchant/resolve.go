@@ -241,7 +241,7 @@ func (m *core) resolveCallback(ctx context.Context, seq int64, r *Resolution) er
 		return err
 	})
 	if err == nil {
-		m.wake()
+		signal(m.due)
 	}
 	return err
 }

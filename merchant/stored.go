@@ -108,7 +108,9 @@ func (m *core) noted(ctx context.Context, call string, run func(ctx context.Cont
 // surely is once, with a COMMIT whose outcome is found out. What work does twice must be the
 // same as once.
 func (m *core) surely(ctx context.Context, p place, work func(*bench) error) error {
-	return m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, _ bool) error { return m.on(ctx, tx, p, work) })
+	return m.calling(&p, func() error {
+		return m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, _ bool) error { return m.on(ctx, tx, p, work) })
+	})
 }
 
 // calledBy returns the charge that a call of [Merchant.Charge] has made, or nil.
