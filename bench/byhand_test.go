@@ -96,14 +96,15 @@ func (f *floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e == nil || e.Kind != webhook.TransactionPaid {
 		return
 	}
-	err := f.db.in(r.Context(), func(tx statementFunc) error {
-		if n, err := tx(r.Context(), storeEvent, e.ID); err != nil || n == 0 { // handled before
+	ctx := r.Context()
+	err := f.db.in(ctx, func(tx statementFunc) error {
+		if n, err := tx(ctx, storeEvent, e.ID); err != nil || n == 0 { // handled before
 			return err
 		}
-		if err := one(tx(r.Context(), setPaid, e.CorrelationID, e.Data.Charged())); err != nil {
+		if err := one(tx(ctx, setPaid, e.CorrelationID, e.Data.Charged())); err != nil {
 			return err
 		}
-		return change(r.Context(), tx, e.CorrelationID, "paid")
+		return change(ctx, tx, e.CorrelationID, "paid")
 	})
 	if err != nil {
 		http.Error(w, "try again", http.StatusServiceUnavailable)

@@ -63,7 +63,7 @@ type stall struct {
 	accounts   []string
 	reads      atomic.Int64 // of copies
 	hang       atomic.Bool  // account "other" gets no responses to reads
-	fail       atomic.Pointer[func(r *http.Request) (*http.Response, error)]
+	fail       atomic.Pointer[trip]
 	failed     atomic.Int64  // requests that got what fail returns
 	back       chan struct{} // closed when fail ends
 	statements atomic.Int64  // see count
@@ -705,9 +705,9 @@ func BenchmarkMerchantOutage(b *testing.B) {
 	const each = 50
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv("BENCH_OUTAGE"), "3s"))
 	require.NoError(b, err)
-	for name, fail := range map[string]func(*stall) func(*http.Request) (*http.Response, error){
-		"503":  func(*stall) func(*http.Request) (*http.Response, error) { return status(http.StatusServiceUnavailable) },
-		"429":  func(*stall) func(*http.Request) (*http.Response, error) { return status(http.StatusTooManyRequests) },
+	for name, fail := range map[string]func(*stall) trip{
+		"503":  func(*stall) trip { return status(http.StatusServiceUnavailable) },
+		"429":  func(*stall) trip { return status(http.StatusTooManyRequests) },
 		"hang": (*stall).hangs,
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -742,7 +742,7 @@ func BenchmarkMerchantOutage(b *testing.B) {
 
 // waiting lets the gateway fail, while n of each wait: payments whose webhook was lost, webhooks
 // and charges that were stored.
-func (s *stall) waiting(n int, fail func(*http.Request) (*http.Response, error)) {
+func (s *stall) waiting(n int, fail trip) {
 	s.Helper()
 	var pending []*merchant.Charge
 	for i := range n {
@@ -763,7 +763,7 @@ func (s *stall) waiting(n int, fail func(*http.Request) (*http.Response, error))
 }
 
 // hangs gives no response, until the connection is reset because the gateway is back.
-func (s *stall) hangs() func(r *http.Request) (*http.Response, error) {
+func (s *stall) hangs() trip {
 	return func(r *http.Request) (*http.Response, error) {
 		select {
 		case <-r.Context().Done():
@@ -775,7 +775,7 @@ func (s *stall) hangs() func(r *http.Request) (*http.Response, error) {
 }
 
 // status responds with a status.
-func status(code int) func(r *http.Request) (*http.Response, error) {
+func status(code int) trip {
 	return func(r *http.Request) (*http.Response, error) {
 		body := fmt.Sprintf(`{"error":"down","message":"down","status":%d}`, code)
 		return &http.Response{

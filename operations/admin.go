@@ -251,7 +251,11 @@ func (o *core) resolveApplied(ctx context.Context, r *record, d Resolution) erro
 		return fmt.Errorf("%w: the operation is about %s", ErrMismatch, r.Resource)
 	}
 	a := &attempt{core: o, record: r}
-	value, err := op.decided(ctx, a.session(), &r.p.Before, d.ResourceID)
+	s, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	value, err := op.decided(ctx, s, &r.p.Before, d.ResourceID)
 	if err != nil {
 		return err
 	}
@@ -293,16 +297,13 @@ func (o *core) find(ctx context.Context, id int64, state State) (*record, error)
 	if err != nil {
 		return nil, err
 	}
-	var refunded int64
-	r, err := one(ctx, c, `SELECT `+columns+`, `+least+` FROM `+table+oneByID+` AND state || '' = ?`,
-		[]any{o.store.account.Name, id, id, o.store.account.Name, string(state)}, &refunded)
+	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+oneByID+` AND state || '' = ?`, []any{id, o.store.account.Name, string(state)})
 	switch {
 	case err != nil:
 		return nil, wrap(err)
 	case r == nil:
 		return nil, o.wrongState(ctx, c, id)
 	}
-	r.refundedBefore = refunded
 	return r, nil
 }
 

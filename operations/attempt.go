@@ -126,15 +126,17 @@ func (a *attempt) sendKey() string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
-func (a *attempt) session() *session {
+func (a *attempt) session(ctx context.Context) (s *session, err error) {
 	r := a.record
-	s := &session{
+	s = &session{
 		client: a.client, timeout: a.config.SendTimeout, since: r.p.DoubtSince, sent: r.p.SentAt,
 		search: cmp.Or(r.p.Search, &search{}), searchUntil: r.read.Add(a.lease() / 2), maxPages: a.config.MaxSearchPages,
-		refunded: r.refundedBefore,
 	}
 	s.options = []gateway.RequestOption{gateway.MaxAttempts(1), gateway.AttemptTimeout(a.config.SendTimeout)}
-	return s
+	if r.Resource != "" {
+		s.refunded, err = a.store.leastRefunded(ctx, r.Resource)
+	}
+	return s, err
 }
 
 // send sends the request, for the first time or again. The resource's current
@@ -144,7 +146,10 @@ func (a *attempt) send(ctx context.Context) (time.Duration, error) {
 	if a.spent() {
 		return a.exhausted(ctx)
 	}
-	s := a.session()
+	s, err := a.session(ctx)
+	if err != nil {
+		return 0, err
+	}
 	doubted := p.inDoubt()
 	if !doubted {
 		s.unsent = p.Sends == 0
@@ -339,7 +344,10 @@ func (a *attempt) look(ctx context.Context) (time.Duration, error) {
 	if early := p.SentAt.Add(a.config.SettleAfter).Sub(r.clock()); early > 0 && !p.Answered {
 		return a.rest(ctx, Sent, early)
 	}
-	s := a.session()
+	s, err := a.session(ctx)
+	if err != nil {
+		return 0, err
+	}
 	found, err := a.op.look(ctx, s, &p.Before)
 	p.Search = nil
 	switch {

@@ -16,9 +16,10 @@ type Claim struct {
 	Entry *Entry // as it was inserted
 
 	core   *core
-	record *record   // nil if it is stored like any other operation
-	op     Operation // as record
-	until  time.Time // by the clock of this process: later, the lease may have ended when the request arrives
+	send   func(ctx context.Context, id int64) (*Entry, error) // of the outbox
+	record *record                                             // nil if it is stored like any other operation
+	op     Operation                                           // as record
+	until  time.Time                                           // by the clock of this process: later, the lease may have ended when the request arrives
 }
 
 // claimMargin is how much longer than the request the lease of a claim is.
@@ -43,7 +44,7 @@ func (o *Outbox[TX]) InsertClaimedTx(ctx context.Context, tx TX, op Operation) (
 	if err != nil {
 		return nil, err
 	}
-	c := &Claim{Entry: &r.Entry, core: o.core}
+	c := &Claim{Entry: &r.Entry, core: o.core, send: o.Send}
 	if lease > 0 && !r.Existing {
 		c.record, c.op, c.until = r, op, until
 	}
@@ -54,7 +55,7 @@ func (o *Outbox[TX]) InsertClaimedTx(ctx context.Context, tx TX, op Operation) (
 // [Outbox.Send]. Call it once, after the commit.
 func (c *Claim) Send(ctx context.Context) (*Entry, error) {
 	if c.record == nil {
-		return c.core.sendNow(ctx, c.Entry.ID)
+		return c.send(ctx, c.Entry.ID)
 	}
 	r := c.record
 	c.record = nil // a second call finds what this one has left
@@ -99,7 +100,11 @@ func (a *attempt) sendClaimed(ctx context.Context, until time.Time) (time.Durati
 	if sendCtx.Err() != nil { // the commit took too long, or the caller has gone
 		return shortestWait, a.unclaim(ctx)
 	}
-	value, err := a.op.send(sendCtx, a.session(), &a.record.p.Before)
+	s, err := a.session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	value, err := a.op.send(sendCtx, s, &a.record.p.Before)
 	if gate.Refused(err) {
 		return shortestWait, a.unclaim(ctx)
 	}

@@ -14,10 +14,7 @@ import (
 // Not to know the outcome is no error: the state is [Sent], and workers find it out. The
 // error is [ErrNotFound] if no operation of the account has the id. After any other
 // error, such as that of ctx, workers continue with the operation.
-func (o *Outbox[TX]) Send(ctx context.Context, id int64) (*Entry, error) { return o.sendNow(ctx, id) }
-
-// sendNow is Send.
-func (o *core) sendNow(ctx context.Context, id int64) (*Entry, error) {
+func (o *Outbox[TX]) Send(ctx context.Context, id int64) (*Entry, error) {
 	_, claimed, err := o.work(ctx, id)
 	if err == nil && claimed != nil && claimed.State == Done {
 		return &claimed.Entry, nil

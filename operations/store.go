@@ -38,11 +38,6 @@ const (
 	columns = `id, account, kind, key, COALESCE(resource, ''), state, CAST(params AS TEXT), CAST(progress AS TEXT), claims,
 		created_at, updated_at, due_at, {clock}`
 
-	// least is the highest refunded_amount of an operation's resource after operations of this
-	// outbox. SQLite has no alias of the row in RETURNING.
-	least = `(SELECT COALESCE(MAX(p.refunded), 0) FROM ` + table + ` AS p
-		WHERE p.account || '' = ? AND p.resource = (SELECT q.resource FROM ` + table + ` AS q WHERE q.id = ?))`
-
 	// oneByID finds an operation of the account.
 	oneByID = ` WHERE id = ? AND account || '' = ?`
 
@@ -73,8 +68,6 @@ type record struct {
 	claims int64     // how often it was claimed: a worker that has lost it can't write
 	now    time.Time // the database's clock when the record was read
 	read   time.Time // this process's clock at the same time
-
-	refundedBefore int64 // see least; of a record that was claimed, or that a person resolves
 }
 
 // clock returns the database's time.
@@ -187,15 +180,11 @@ func wrap(err error) error {
 // of the lease. It returns nil if it is not due, another worker has it, an earlier
 // operation on the resource is undecided, or it belongs to another account.
 func (s *store) claim(ctx context.Context, id int64, lease time.Duration) (r *record, err error) {
-	var refunded int64
 	work := func(c sqldb.Session) error {
 		r, err = one(ctx, c, `UPDATE `+table+` AS o SET claims = claims + 1, lease_until = {now} + ?, updated_at = {now},
 			state = CASE state WHEN 'waiting' THEN 'working' ELSE state END
 		`+oneByID+` AND state || '' IN (`+openStates+`) AND due_at + 0 <= {now}
-			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+s.mayWork()+` RETURNING `+columns+`, `+least, []any{ms(lease), id, s.account.Name, s.account.Name, id}, &refunded)
-		if r != nil {
-			r.refundedBefore = refunded
-		}
+			AND (lease_until IS NULL OR lease_until < {now}) AND `+first+s.mayWork()+` RETURNING `+columns, []any{ms(lease), id, s.account.Name})
 		return err
 	}
 	err = s.alone(ctx, work)
@@ -329,4 +318,12 @@ func (s *store) done(ctx context.Context, r *record, handle func(sqldb.Tx) error
 		r.show(kept)
 	}
 	return wrap(err)
+}
+
+// leastRefunded returns the highest refunded_amount of a resource after operations of this
+// outbox.
+func (s *store) leastRefunded(ctx context.Context, resource string) (amount int64, err error) {
+	_, err = s.db.Conn().Row(ctx, `SELECT COALESCE(MAX(refunded), 0) FROM `+table+` WHERE account || '' = ? AND resource = ?`,
+		[]any{s.account.Name, resource}, &amount)
+	return amount, wrap(err)
 }

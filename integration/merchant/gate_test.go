@@ -27,9 +27,9 @@ type outage struct {
 	next http.RoundTripper
 
 	mu   sync.Mutex
-	fail func(op string, r *http.Request) (*http.Response, error) // nil, nil passes the request on
-	vain map[string]int                                           // requests in vain, by operation
-	refs []string                                                 // of the creates that passed, in order
+	fail failure
+	vain map[string]int // requests in vain, by operation
+	refs []string       // of the creates that passed, in order
 }
 
 func (w *world) outage() *outage {
@@ -73,7 +73,7 @@ func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // set changes what fails; nil is nothing.
-func (o *outage) set(fail func(op string, r *http.Request) (*http.Response, error)) {
+func (o *outage) set(fail failure) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.fail = fail
@@ -102,8 +102,11 @@ func (o *outage) created() []string {
 	return append([]string(nil), o.refs...)
 }
 
+// failure answers a request. If it returns nil, nil, the gateway does.
+type failure func(op string, r *http.Request) (*http.Response, error)
+
 // status responds to requests with a status. Without names those are all.
-func status(code int, names ...string) func(op string, r *http.Request) (*http.Response, error) {
+func status(code int, names ...string) failure {
 	return func(op string, r *http.Request) (*http.Response, error) {
 		if len(names) > 0 && !strings.Contains(strings.Join(names, " "), op) {
 			return nil, nil
@@ -165,7 +168,7 @@ func (w *world) openAgain() {
 // Nothing of that is counted against them, and all is done soon after it is back.
 func TestAnOutageCostsFewRequests(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(string, *http.Request) (*http.Response, error){
+	for name, fail := range map[string]failure{
 		"503": status(503), "429": status(429), "401": status(401), "reset": reset,
 	} {
 		t.Run(name, func(t *testing.T) {

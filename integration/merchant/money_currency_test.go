@@ -28,8 +28,11 @@ func TestAnOrderHasOneCurrency(t *testing.T) {
 		return p
 	}
 	for name, first := range map[string]func(w *world){
-		"a charge that is open":      func(w *world) { w.charge(dollars("C1", 5000)) },
-		"a charge that was paid":     func(w *world) { w.pays(w.charge(dollars("C1", 5000))) },
+		"a charge that is open": func(w *world) { w.charge(dollars("C1", 5000)) },
+		"a charge that was paid": func(w *world) {
+			w.pays(w.charge(dollars("C1", 5000)))
+			w.eventually("the payment is booked", func() bool { return w.state("C1").Paid == 5000 })
+		},
 		"a charge that failed":       func(w *world) { w.charge(refused("C1")) },
 		"a charge that was not sent": func(w *world) { w.stored(dollars("C1", 5000)) },
 		"a charge that was withdrawn": func(w *world) {

@@ -714,7 +714,7 @@ func TestAWalkWaitsForTheGateway(t *testing.T) {
 		require.NoError(w, err)
 		w.passes(dayLong)
 		l.forget()
-		o.set(status(503)) //nolint:bodyclose // the client closes it
+		o.set(status(503))
 		_, err = w.m.Charge(w.Context(), pix(w.order("H"), 1000))
 		require.NoError(w, err)
 		w.down("shop", 503)

@@ -211,4 +211,3 @@ func TestAClaimIsAnOperationLikeOthers(t *testing.T) {
 		assert.Equal(t, int64(300), w.refunded(charge.ID))
 	}, onPostgres, onSQLite)
 }
-
