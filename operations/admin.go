@@ -64,11 +64,15 @@ func (o *Outbox[TX]) FindTx(ctx context.Context, tx TX, kind, key string) (*Entr
 	if err != nil {
 		return nil, err
 	}
-	return o.store.byKey(ctx, c, kind, key)
+	r, err := o.store.byKey(ctx, c, kind, key)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Entry, nil
 }
 
 // byKey returns the account's operation with a kind and a key, or [ErrNotFound].
-func (s *store) byKey(ctx context.Context, c sqldb.Session, kind, key string) (*Entry, error) {
+func (s *store) byKey(ctx context.Context, c sqldb.Session, kind, key string) (*record, error) {
 	r, err := one(ctx, c, `SELECT `+columns+` FROM `+table+` WHERE account = ? AND kind = ? AND key = ?`, []any{s.account.Name, kind, key})
 	switch {
 	case err != nil:
@@ -76,7 +80,7 @@ func (s *store) byKey(ctx context.Context, c sqldb.Session, kind, key string) (*
 	case r == nil:
 		return nil, fmt.Errorf("%w: %s %s", ErrNotFound, kind, key)
 	}
-	return &r.Entry, nil
+	return r, nil
 }
 
 // FindAllTx returns the operations with a kind and some keys, as [Outbox.FindTx] does each, by

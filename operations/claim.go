@@ -77,8 +77,11 @@ func (c *Claim) SendIfStored(ctx context.Context) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if is.ID != c.Entry.ID || !is.CreatedAt.Equal(c.Entry.CreatedAt) {
+	switch {
+	case is.ID != c.Entry.ID || !is.CreatedAt.Equal(c.Entry.CreatedAt):
 		return nil, fmt.Errorf("%w: %s %s", ErrNotFound, c.Entry.Kind, c.Entry.Key)
+	case c.record != nil && (is.State != Sent || is.claims != c.record.claims): // a worker has it, or has had it
+		c.record = nil
 	}
 	return c.Send(ctx)
 }

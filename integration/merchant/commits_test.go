@@ -578,7 +578,8 @@ func TestALostChargeThatWasRefusedIsNotMadeAgain(t *testing.T) {
 				}
 				return kept
 			}, nil)
-			s.driver.lost = func() {
+			s.driver.lost = func() { // it takes so long that the lease ends
+				s.exec(`UPDATE gateway_operations SET lease_until = 1`)
 				c, err := s.world.m.Send(s.Context(), "shop-R1-1")
 				require.NoError(t, err)
 				assert.Equal(t, merchant.Failed, c.State)

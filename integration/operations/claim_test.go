@@ -170,6 +170,17 @@ func TestAClaimThatWasRolledBackIsNotSent(t *testing.T) {
 		entry, err := w.claim(operations.CreateTransaction(order("B1", 700))).SendIfStored(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, operations.Done, entry.State)
+
+		late := w.claim(operations.CreateTransaction(order("C1", 700)))
+		_, err = w.db.ExecContext(t.Context(), w.sql(`UPDATE gateway_operations SET lease_until = 1 WHERE id = ?`), late.Entry.ID)
+		require.NoError(t, err)
+		_, err = polling(w).Send(t.Context(), late.Entry.ID) // another process
+		require.NoError(t, err)
+		sent := creates.Load()
+		entry, err = late.SendIfStored(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, operations.Done, entry.State)
+		assert.Equal(t, sent, creates.Load(), "it is not sent again")
 	}, onPostgres, onSQLite)
 }
 
