@@ -102,7 +102,7 @@ func (o *outage) created() []string {
 	return append([]string(nil), o.refs...)
 }
 
-// failure answers a request. If it returns nil, nil, the gateway does.
+// failure responds to a request. If it returns nil, nil, the gateway does.
 type failure func(op string, r *http.Request) (*http.Response, error)
 
 // status responds to requests with a status. Without names those are all.
