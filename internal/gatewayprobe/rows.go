@@ -22,7 +22,7 @@ func reasons() map[string]string {
 	all := map[string]string{}
 	for _, group := range []struct{ reason, rows string }{
 		{"it is about this project's client, not about the gateway", `
-			v1-neighborhood client-attempts client-retry-after client-nothing-sent client-judged client-idempotency-keys
+			v1-neighborhood client-attempts client-retry-after client-outage client-nothing-sent client-judged client-idempotency-keys
 			client-identity client-find client-search client-success-false client-origin client-in-progress settled-amount client-lenient client-members client-unknown-times client-pages client-answer-size
 			client-texts client-minor-units`},
 		{"it is about this project's webhook receiver, not about the gateway", `
