@@ -23,7 +23,17 @@ type comparer struct {
 	busy      int
 	ended     chan compareEnd
 	unplanned []compareEnd // those whose booking has not planned the next one
+	suspects  map[suspect]bool
 }
+
+// suspect is a record whose last comparison got no response about it.
+type suspect struct {
+	kind        ledger.Kind
+	account, id string
+}
+
+// mostSuspects bounds what is kept of them.
+const mostSuspects = 1000
 
 // compareEnd is the end of a comparison.
 type compareEnd struct {
@@ -31,6 +41,8 @@ type compareEnd struct {
 	account string
 	booked  bool // booking it has planned the next one
 	plan    ledger.Plan
+	probe   bool // the gate was closed when it began
+	silent  bool // it got no response about the record
 }
 
 const (
@@ -42,7 +54,7 @@ const (
 )
 
 func newComparer(m *core) *comparer {
-	c := &comparer{m: m, slots: make(map[string]*[ledger.Lanes]int), ended: make(chan compareEnd, routineAll)}
+	c := &comparer{m: m, slots: make(map[string]*[ledger.Lanes]int), ended: make(chan compareEnd, routineAll), suspects: make(map[suspect]bool)}
 	for name := range m.accounts {
 		c.slots[name] = new([ledger.Lanes]int)
 	}
@@ -120,8 +132,11 @@ func (c *comparer) lease() time.Duration { return max(c.m.cfg.Lease, time.Minute
 func (c *comparer) start(ctx context.Context, row *ledger.Row, claim ledger.Claim) {
 	c.busy++
 	c.slots[row.Account][claim.Lane]++
+	probe := c.m.accounts[row.Account].gate.State().Closed
 	go func() {
-		end := compareEnd{claim: claim, account: row.Account, plan: ledger.Plan{Wait: busyWait, Lane: claim.Lane}}
+		end := compareEnd{
+			claim: claim, account: row.Account, plan: ledger.Plan{Wait: busyWait, Lane: claim.Lane}, probe: probe,
+		}
 		defer func() { c.ended <- end }()
 		var booked bool
 		var plan ledger.Plan
@@ -137,6 +152,7 @@ func (c *comparer) start(ctx context.Context, row *ledger.Row, claim ledger.Clai
 			end.plan.Wait = 0
 		default:
 			end.plan.Wait = c.lease() + rand.N(c.lease()/4) //nolint:gosec // jitter needs no secrecy
+			end.silent = gate.Silent(err)
 			c.m.fail(ctx, "a record could not be compared with the gateway, and will be later", err, slog.String(string(row.Kind), row.ID))
 		}
 	}()
@@ -206,8 +222,27 @@ func (c *comparer) wait(ctx context.Context) {
 func (c *comparer) end(end compareEnd) {
 	c.busy--
 	c.slots[end.account][end.claim.Lane]--
+	c.suspect(&end)
 	if !end.booked {
 		c.unplanned = append(c.unplanned, end)
+	}
+}
+
+// suspect plans a comparison that got no response about the record. Usually its account fails,
+// and the gate says when the next one may begin: it does soon. If the gateway fails for this
+// record alone, that would close the gate again and again: from the second time on, it waits.
+func (c *comparer) suspect(end *compareEnd) {
+	is := suspect{end.claim.Kind, end.account, end.claim.ID}
+	switch {
+	case !end.silent:
+		delete(c.suspects, is)
+	case end.probe:
+		end.plan.Wait = busyWait
+	case !c.suspects[is]:
+		if len(c.suspects) >= mostSuspects {
+			clear(c.suspects)
+		}
+		c.suspects[is], end.plan.Wait = true, busyWait
 	}
 }
 

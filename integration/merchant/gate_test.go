@@ -369,3 +369,61 @@ func TestAClosedGateDelaysNoOtherAccount(t *testing.T) {
 		w.eventually("A1 is sent", func() bool { return len(o.created()) == 1 })
 	})
 }
+
+// unpaid makes n charges that are paid at the gateway, whose webhooks are lost and whose
+// comparisons are due.
+func (w *world) unpaid(n int) (ids []string) {
+	w.Helper()
+	w.gw.Webhooks.Hold()
+	for i := range n {
+		c := w.charge(pix(w.order(fmt.Sprint("U", i)), 1000))
+		require.NoError(w, w.gw.Transactions.Pay(c.TransactionID))
+		ids = append(ids, c.TransactionID)
+	}
+	w.exec(`UPDATE gateway_checks SET check_at = 0`)
+	return ids
+}
+
+// postponed counts the comparisons that are due in a minute or so.
+func (w *world) postponed() int {
+	w.Helper()
+	return w.count(fmt.Sprintf(`SELECT COUNT(*) FROM gateway_checks WHERE check_at > %d`, time.Now().Add(45*time.Second).UnixMilli()))
+}
+
+// What was being compared when an outage began is compared soon after it has ended.
+func TestAnOutagePostponesNoComparison(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		o := w.outage()
+		w.open()
+		w.unpaid(6)
+		o.set(status(503))
+		w.start()
+		w.eventually("some have failed", func() bool { return o.wasted() >= 3 })
+		assert.Zero(w, w.postponed())
+		o.set(nil)
+		w.eventually("all are compared", func() bool { return w.count(`SELECT COUNT(*) FROM gateway_charges WHERE state = 'paid'`) == 6 })
+	})
+}
+
+// A charge that the gateway alone can't show is postponed, so it does not pause its account
+// again and again.
+func TestAChargeThatCannotBeReadIsPostponed(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		o := w.outage()
+		w.open()
+		ids := w.unpaid(6)
+		o.set(func(op string, r *http.Request) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, ids[0]) {
+				return nil, nil
+			}
+			return status(http.StatusInternalServerError)(op, r)
+		})
+		w.start()
+		w.eventually("the others are compared", func() bool { return w.count(`SELECT COUNT(*) FROM gateway_charges WHERE state = 'paid'`) == 5 })
+		w.eventually("it is postponed", func() bool { return w.postponed() >= 1 })
+		o.set(nil)
+		w.openAgain()
+	})
+}

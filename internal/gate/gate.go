@@ -424,6 +424,13 @@ func judge(ctx context.Context, r *gateway.AttemptResult, took time.Duration) ve
 	return fails
 }
 
+// Silent reports whether err is a call's that got no response about what it asked for, so that
+// its gate counts it as a failure, apart from its caller's deadline.
+func Silent(err error) bool {
+	e, ok := errors.AsType[*gateway.Error](err)
+	return ok && judge(context.Background(), &gateway.AttemptResult{StatusCode: e.StatusCode, Err: err}, shortDeadline) == fails
+}
+
 // success opens the gate.
 func (g *Gate) success(k *kind, now time.Time) news {
 	k.fails, k.hung, k.until, k.lease = 0, 0, time.Time{}, time.Time{}
