@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ import (
 // claim and from a failure of the database.
 type batches[T, R any] struct {
 	flights int
+	yields  bool          // a call lets goroutines that are ready come first, and executes theirs too
 	timeout time.Duration // of a statement for several calls
 	single  func(ctx context.Context, arg T) (R, error)
 	several func(ctx context.Context, args []T) ([]result[R], error)
@@ -72,8 +74,16 @@ const (
 // do executes a call, by itself or together with others.
 func (b *batches[T, R]) do(ctx context.Context, arg T) (R, error) {
 	c := b.enqueue(arg)
-	if c == nil {
+	if c == nil && !b.yields {
 		return b.now(ctx, arg)
+	}
+	if c == nil {
+		runtime.Gosched()
+		group := b.first(arg)
+		if c = group[0]; len(group) == 1 {
+			return b.now(ctx, arg)
+		}
+		c.lead <- group
 	}
 	select {
 	case group := <-c.lead:
@@ -116,9 +126,23 @@ func (b *batches[T, R]) enqueue(arg T) *call[T, R] {
 		b.running++
 		return nil
 	}
-	c := &call[T, R]{arg: arg, lead: make(chan []*call[T, R], 1), done: make(chan struct{})}
+	c := newCall[T, R](arg)
 	b.waiting = append(b.waiting, c)
 	return c
+}
+
+func newCall[T, R any](arg T) *call[T, R] {
+	return &call[T, R]{arg: arg, lead: make(chan []*call[T, R], 1), done: make(chan struct{})}
+}
+
+// first returns a call that can be executed at once, with those that have come since.
+func (b *batches[T, R]) first(arg T) []*call[T, R] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := min(len(b.waiting), maxBatch-1)
+	group := append([]*call[T, R]{newCall[T, R](arg)}, b.waiting[:n]...)
+	b.waiting = slices.Delete(b.waiting, 0, n)
+	return group
 }
 
 // remove reports whether the call was still waiting.
@@ -226,7 +250,9 @@ func (s *shared) newSettled(of func(*queries) (single, several string)) *batches
 			return result[struct{}]{ok: err == nil}, err
 		})
 	}
-	return newBatches(s.db.Dialect(), s.alone, one, all)
+	b := newBatches(s.db.Dialect(), s.alone, one, all)
+	b.flights, b.yields = 1, true // no caller waits for an event's end, and a locked row is skipped
+	return b
 }
 
 // inTx executes calls one after another in a transaction.

@@ -100,6 +100,28 @@ func TestCallsAreExecutedTogether(t *testing.T) {
 	})
 }
 
+// What ends claims has one statement at a time, for all whose goroutines are ready.
+func TestReadyCallsAreExecutedTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &statements{}
+		b := s.batches()
+		b.flights, b.yields = 1, true
+		assert.Empty(t, calls(t, b, 600))
+		assert.Equal(t, 1, s.most)
+		assert.LessOrEqual(t, len(s.sizes), 4, "%v", s.sizes)
+		all := 0
+		for _, size := range s.sizes {
+			all += size
+		}
+		assert.Equal(t, 600, all)
+
+		s.sizes = nil
+		assert.Empty(t, calls(t, b, 1))
+		assert.Equal(t, []int{1}, s.sizes)
+	})
+}
+
 func TestCallsOfAFailedBatchAreExecutedByThemselves(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("17 is bad")
