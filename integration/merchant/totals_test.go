@@ -320,8 +320,8 @@ func TestProcessesAddEntriesWhileTheyAreWritten(t *testing.T) {
 					run, stop := context.WithCancel(ctx)
 					ended := make(chan error, 1)
 					go func() { ended <- m.Run(run) }()
-					w.eventually("it has added some", func() bool { //nolint:contextcheck // the test's
-						return ctx.Err() != nil || w.number(`SELECT since FROM gateway_unsummed ORDER BY last DESC LIMIT 1`) > 0
+					w.eventually("it has added some", func() bool {
+						return ctx.Err() != nil || w.number(`SELECT since FROM gateway_unsummed ORDER BY last DESC LIMIT 1`) > 0 //nolint:contextcheck // the test's
 					})
 					stop()
 					if err := <-ended; err != nil {

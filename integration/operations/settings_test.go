@@ -257,18 +257,28 @@ func TestCommitsAreDurableWhateverTheDefault(t *testing.T) {
 				w := openOn(t, e, e.create(t)+"&synchronous_commit="+setting, nil)
 				_, err := w.db.ExecContext(t.Context(), `CREATE TABLE seen (state text, setting text);
 				CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-					INSERT INTO seen VALUES (NEW.state, current_setting('synchronous_commit')); RETURN NEW; END $$;
-				CREATE TRIGGER see BEFORE UPDATE ON gateway_operations FOR EACH ROW WHEN (NEW.state IN ('sent', 'done')) EXECUTE FUNCTION see()`)
+					INSERT INTO seen VALUES (TG_OP || ' ' || NEW.state, current_setting('synchronous_commit')); RETURN NULL; END $$;
+				CREATE CONSTRAINT TRIGGER see AFTER INSERT OR UPDATE ON gateway_operations DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+					WHEN (NEW.state IN ('sent', 'done')) EXECUTE FUNCTION see()`) // at the commit
 				require.NoError(t, err)
 				charge := w.paid(1000)
 				w.start(w.outbox)
 				w.add(operations.Refund{Key: "refund", TransactionID: charge.ID, Amount: 300})
 				w.reaches("refund", operations.Done)
+				all := 2
+				if _, polls := w.outbox.(*in[*sql.Tx]); polls {
+					all = 3
+					_, err := w.claim(operations.CreateTransaction(order("A1", 700))).Send(t.Context())
+					require.NoError(t, err)
+				}
 				var seen, right int
 				require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT state), COUNT(DISTINCT state) FILTER (WHERE setting = $1) FROM seen`,
 					want).Scan(&seen, &right))
-				assert.Equal(t, 2, right)
-				assert.Equal(t, 2, seen)
+				assert.Equal(t, all, right)
+				assert.Equal(t, all, seen, "a refund is marked and done, and a claim is inserted as sent")
+				var wrong int
+				require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM seen WHERE setting <> $1`, want).Scan(&wrong))
+				assert.Zero(t, wrong)
 			}, onRiver, onPostgres)
 		})
 	}

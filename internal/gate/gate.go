@@ -405,15 +405,8 @@ const (
 // judge says what the outcome of an attempt shows of the gateway. An error about one record
 // shows that it is there.
 func judge(ctx context.Context, r *gateway.AttemptResult, took time.Duration) verdict {
-	switch s := r.StatusCode; {
-	case s == http.StatusUnauthorized, s == http.StatusRequestTimeout, s == http.StatusTooManyRequests:
-		return fails
-	case s >= 400 && s <= 499:
-		return works
-	case s >= 200 && s <= 299 && r.Err == nil:
-		return works
-	case s >= 300:
-		return fails
+	if v := shown(r.StatusCode, r.Err); v != unclear {
+		return v
 	}
 	switch end := ctx.Err(); {
 	case r.StatusCode == 0 && r.Err == nil, errors.Is(end, context.Canceled):
@@ -424,11 +417,25 @@ func judge(ctx context.Context, r *gateway.AttemptResult, took time.Duration) ve
 	return fails
 }
 
-// Silent reports whether err is a call's that got no response about what it asked for, so that
-// its gate counts it as a failure, apart from its caller's deadline.
+// shown is what a response shows. It is unclear without a complete one.
+func shown(status int, err error) verdict {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusRequestTimeout, status == http.StatusTooManyRequests:
+		return fails
+	case status >= 400 && status <= 499:
+		return works
+	case status >= 200 && status <= 299 && err == nil:
+		return works
+	case status >= 300:
+		return fails
+	}
+	return unclear
+}
+
+// Silent reports whether err is that of a call that got no response about what it asked for.
 func Silent(err error) bool {
 	e, ok := errors.AsType[*gateway.Error](err)
-	return ok && judge(context.Background(), &gateway.AttemptResult{StatusCode: e.StatusCode, Err: err}, shortDeadline) == fails
+	return ok && shown(e.StatusCode, err) != works
 }
 
 // success opens the gate.

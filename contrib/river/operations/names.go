@@ -17,6 +17,8 @@ type (
 	Operation = operations.Operation
 	// Entry is operations.Entry.
 	Entry = operations.Entry
+	// Claim is operations.Claim. With River, an operation is never stored as sent.
+	Claim = operations.Claim
 	// Note is operations.Note.
 	Note = operations.Note
 	// State is operations.State.
