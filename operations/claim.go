@@ -45,8 +45,14 @@ func (o *Outbox[TX]) InsertClaimedTx(ctx context.Context, tx TX, op Operation) (
 		return nil, err
 	}
 	c := &Claim{Entry: &r.Entry, core: o.core, send: o.Send}
-	if lease > 0 && !r.Existing {
+	switch {
+	case r.Existing:
+	case lease > 0:
 		c.record, c.op, c.until = r, op, until
+	case o.woken == nil: // else the caller is about to send it, and Run looks for what it does not
+		if err := o.wake(ctx, in, r.ID, r.Kind); err != nil {
+			return nil, wrap(err)
+		}
 	}
 	return c, nil
 }
