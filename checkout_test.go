@@ -185,6 +185,7 @@ func TestCheckoutLinksCreate(t *testing.T) {
 		require.NoError(t, err)
 		assertSent(t, response.Only(t), file)
 		assert.Equal(t, slug, got.Slug())
+		assert.Contains(t, string(got.Raw), slug, "as it was received")
 	}
 }
 

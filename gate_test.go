@@ -56,6 +56,7 @@ func TestAClosedGateSendsNothing(t *testing.T) {
 				e, ok := errors.AsType[*gateway.Error](err)
 				require.True(t, ok)
 				assert.Zero(t, e.Attempts)
+				assert.Equal(t, errClosed, e.Err, "not as net/http wraps it")
 				assert.Len(t, d.asked, 1)
 				assert.Equal(t, 1, d.asked[0].Number)
 				assert.Equal(t, "api.gateway.example", d.asked[0].Host)
@@ -64,6 +65,23 @@ func TestAClosedGateSendsNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unnoted is a gate that wants no outcomes.
+type unnoted struct{}
+
+func (unnoted) Enter(context.Context, gateway.Attempt) (func(gateway.AttemptResult) bool, error) {
+	return nil, nil //nolint:nilnil // the gate is told nothing
+}
+
+func TestAGateMayWantNoOutcomes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := clientOf(t, play(reply(503, ""), reply(200, `{"success":true,"data":{"id":"tx-1","status":"paid"}}`)), gateway.WithGate(unnoted{}))
+		got, err := client.Transactions.Get(t.Context(), "tx-1")
+		require.NoError(t, err)
+		assert.Equal(t, "tx-1", got.ID)
+	})
 }
 
 // A repeat that the gate refuses leaves the outcome of the earlier call unknown.

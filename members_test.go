@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -590,6 +591,12 @@ func TestAnExistingResourceMustBeComparable(t *testing.T) {
 	_, err = clientOf(t, play(reply(http.StatusOK, body(`{"email":"bob@example.com"}`)))).Transfers.Create(t.Context(), params)
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 	require.ErrorContains(t, err, "whose pix_key can't be read")
+	e, ok := errors.AsType[*gateway.Error](err)
+	require.True(t, ok)
+	assert.Equal(t, "tr-1", e.ResourceID)
+	existing, ok := e.Existing.(*gateway.Transfer)
+	require.True(t, ok)
+	assert.Equal(t, "tr-1", existing.ID)
 	assert.NotContains(t, err.Error(), "bob")
 }
 

@@ -15,11 +15,12 @@ import (
 type Claim struct {
 	Entry *Entry // as it was inserted
 
-	core   *core
-	send   func(ctx context.Context, id int64) (*Entry, error) // of the outbox
-	record *record                                             // nil if it is stored like any other operation
-	op     Operation                                           // as record
-	until  time.Time                                           // by the clock of this process: later, the lease may have ended when the request arrives
+	core     *core
+	send     func(ctx context.Context, id int64) (*Entry, error) // of the outbox
+	inserted *record
+	record   *record   // nil if it is stored like any other operation
+	op       Operation // as record
+	until    time.Time // by the clock of this process: later, the lease may have ended when the request arrives
 }
 
 // claimMargin is how much longer than the request the lease of a claim is.
@@ -44,9 +45,15 @@ func (o *Outbox[TX]) InsertClaimedTx(ctx context.Context, tx TX, op Operation) (
 	if err != nil {
 		return nil, err
 	}
-	c := &Claim{Entry: &r.Entry, core: o.core, send: o.Send}
-	if lease > 0 && !r.Existing {
+	c := &Claim{Entry: &r.Entry, inserted: r, core: o.core, send: o.Send}
+	switch {
+	case r.Existing:
+	case lease > 0:
 		c.record, c.op, c.until = r, op, until
+	case o.woken == nil: // else the caller is about to send it, and Run looks for what it does not
+		if err := o.wake(ctx, in, r.ID, r.Kind); err != nil {
+			return nil, wrap(err)
+		}
 	}
 	return c, nil
 }
@@ -78,7 +85,7 @@ func (c *Claim) SendIfStored(ctx context.Context) (*Entry, error) {
 		return nil, err
 	}
 	switch {
-	case is.ID != c.Entry.ID || !is.CreatedAt.Equal(c.Entry.CreatedAt):
+	case !is.follows(c.inserted):
 		return nil, fmt.Errorf("%w: %s %s", ErrNotFound, c.Entry.Kind, c.Entry.Key)
 	case c.record != nil && (is.State != Sent || is.claims != c.record.claims): // a worker has it, or has had it
 		c.record = nil

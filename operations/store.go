@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -118,19 +119,19 @@ func one(ctx context.Context, c sqldb.Session, query string, args []any, more ..
 // it is while it is sent for the first time, by its caller: progress.sentOnce says what is not
 // stored of that.
 func (s *store) insert(ctx context.Context, c sqldb.Session, i identity, params []byte, lease time.Duration) (*record, error) {
-	state, claims, until, returned := Waiting, 0, "NULL", columns
-	args := []any{i.kind, i.key, i.resource, string(params)}
+	state, claims, until, returned := Waiting, int64(0), (*int64)(nil), columns
 	var more []any
 	if lease > 0 {
-		state, claims, until, args = Sent, 1, "{now} + ?", append(args, ms(lease))
+		n := ms(lease)
+		state, claims, until = Sent, firstClaim(), &n
 		if s.db.Dialect() == database.DialectPostgres { // the request may not leave before the commit is flushed
 			returned, more = returned+`, (SELECT `+sqldb.RaiseCommit+`)`, []any{new(string)}
 		}
 	}
 	r, err := one(ctx, c, `INSERT INTO `+table+` (account, kind, key, resource, params, state, progress, claims, lease_until, due_at, created_at, updated_at)
-		SELECT name, ?, ?, NULLIF(?, ''), {jsonb}, '`+string(state)+`', '{}', `+fmt.Sprint(claims)+`, `+until+`, {now}, {now}, {now}
+		SELECT name, ?, ?, NULLIF(?, ''), {jsonb}, '`+string(state)+`', '{}', CAST(? AS {int}), {now} + CAST(? AS {int}), {now}, {now}, {now}
 		FROM {s}gateway_accounts WHERE name = ?`+s.unowned()+` ON CONFLICT (account, kind, key) DO NOTHING RETURNING `+returned,
-		append(args, s.account.Name), more...)
+		[]any{i.kind, i.key, i.resource, string(params), claims, until, s.account.Name}, more...)
 	if err != nil {
 		return nil, fmt.Errorf("operations: %w", err)
 	}
@@ -157,6 +158,20 @@ func (s *store) insert(ctx context.Context, c sqldb.Session, i identity, params 
 	}
 	r.Existing = true
 	return r, nil
+}
+
+// fewClaims is more than an operation is ever claimed.
+const fewClaims = 1 << 20
+
+// firstClaim is the number of the claim of an insertion. It is random, so that another
+// transaction's operation is not taken for it: SQLite gives the number of one that was rolled
+// back again.
+func firstClaim() int64 { return fewClaims + rand.Int64N(1<<40) } //nolint:gosec // it is no secret
+
+// follows reports whether a record is the same insertion as an earlier one, claimed since or not.
+func (r *record) follows(inserted *record) bool {
+	n := r.claims - inserted.claims
+	return r.ID == inserted.ID && r.CreatedAt.Equal(inserted.CreatedAt) && n >= 0 && n < fewClaims
 }
 
 // unclaim undoes the claim of an operation that was inserted with a lease.

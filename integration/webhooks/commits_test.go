@@ -45,7 +45,8 @@ func TestEventsShareTransactions(t *testing.T) {
 	})
 
 	var stored sync.WaitGroup
-	together(t, db, tableOf(t, store), blocked, func() {
+	const inserting, ending = 2, 1 // statements that run at a time
+	together(t, db, tableOf(t, store), blocked, inserting, func() {
 		var begun sync.WaitGroup
 		begun.Add(events)
 		for i := range events {
@@ -61,7 +62,7 @@ func TestEventsShareTransactions(t *testing.T) {
 	stored.Wait()
 	rx.Start()
 	handling.Wait()
-	together(t, db, tableOf(t, store), blocked, func() { close(end) })
+	together(t, db, tableOf(t, store), blocked, ending, func() { close(end) })
 	require.Eventually(t, func() bool { return rx.Stats()[webhook.OutcomeHandled] == events }, 2*time.Minute, 10*time.Millisecond)
 	require.NoError(t, rx.Shutdown(t.Context()))
 	counts, err := store.Counts(t.Context())
@@ -75,8 +76,9 @@ func TestEventsShareTransactions(t *testing.T) {
 	assert.LessOrEqual(t, n, int64(events/2))
 }
 
-// together locks the table while begin runs, and until two statements wait for it.
-func together(t *testing.T, db *sql.DB, table string, blocked func() int, begin func()) {
+// together locks the table while begin runs, and until so many statements wait for it: all
+// that run at a time. One that waits for long is given up, and its calls end one by one.
+func together(t *testing.T, db *sql.DB, table string, blocked func() int, statements int, begin func()) {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
@@ -84,7 +86,7 @@ func together(t *testing.T, db *sql.DB, table string, blocked func() int, begin 
 	_, err = tx.ExecContext(t.Context(), "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
 	require.NoError(t, err)
 	begin()
-	require.Eventually(t, func() bool { return blocked() >= 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return blocked() >= statements }, time.Minute, time.Millisecond)
 }
 
 // ownDatabase creates a database that no other test uses. commits returns how many

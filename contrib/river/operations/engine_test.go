@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -80,6 +81,24 @@ func TestALostJobIsReplaced(t *testing.T) {
 	w.insert(operations.CreateTransaction(order("order-1", 500)))
 	_, err := w.pool.Exec(t.Context(), `DELETE FROM river_job`)
 	require.NoError(t, err)
+	w.work(w.outbox)
+	w.reaches("order-1", operations.Done)
+}
+
+// With River, a claimed operation has a job like any other: its process need not send it.
+func TestAClaimedOperationHasAJob(t *testing.T) {
+	t.Parallel()
+	w := open(t, nil)
+	require.NoError(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		c, err := w.outbox.InsertClaimedTx(t.Context(), tx, operations.CreateTransaction(order("order-1", 500)))
+		if err == nil {
+			assert.Equal(t, operations.Waiting, c.Entry.State)
+		}
+		return err
+	}))
+	var jobs int
+	require.NoError(t, w.pool.QueryRow(t.Context(), `SELECT COUNT(*) FROM river_job`).Scan(&jobs))
+	assert.Equal(t, 1, jobs)
 	w.work(w.outbox)
 	w.reaches("order-1", operations.Done)
 }
