@@ -41,7 +41,7 @@ func (t *Telemetry) WatchMerchant(m Merchant) (metric.Registration, error) {
 
 type merchantGauges struct {
 	problems, callbacks, skipped, comparisons, unknown metric.Int64ObservableGauge
-	callbackAge, comparisonAge                metric.Float64ObservableGauge
+	callbackAge, comparisonAge                         metric.Float64ObservableGauge
 
 	unfinished metric.Int64ObservableGauge
 	inbox      inboxGauges
