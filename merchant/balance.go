@@ -60,10 +60,24 @@ func (k *check) balance(ctx context.Context) error {
 	if err != nil || len(end) == 0 {
 		return err
 	}
+	adopted, err := k.l.AdoptedIn(ctx, k.account.Name, k.currency, k.months(begin[0].At, end[len(end)-1].At))
+	if err != nil {
+		return err
+	}
+	// Notes have no adopted entries: what changed the balance between two of them counts.
+	booked := func(b, e ledger.Balance) int64 {
+		sum := e.Booked - b.Booked
+		for _, a := range adopted {
+			if a.At.After(b.At) && !a.At.After(e.At) {
+				sum += a.Amount
+			}
+		}
+		return sum
+	}
 	slices.Reverse(end) // the latest first
 	for _, b := range begin {
 		for _, e := range end {
-			if e.At.After(b.At) && e.Balance-b.Balance == e.Booked-b.Booked {
+			if e.At.After(b.At) && e.Balance-b.Balance == booked(b, e) {
 				return nil
 			}
 		}
@@ -74,10 +88,19 @@ func (k *check) balance(ctx context.Context) error {
 	}
 	in := func(at time.Time) string { return at.In(k.account.Zone).Format(time.RFC3339) }
 	k.add(Difference{
-		Kind: DiffBalance, Here: e.Booked - b.Booked, There: e.Balance - b.Balance,
+		Kind: DiffBalance, Here: booked(b, e), There: e.Balance - b.Balance,
 		Text: fmt.Sprintf("between %s and %s the balance changed by this, and the entries add up to that", in(b.At), in(e.At)),
 	})
 	return nil
+}
+
+// months returns the months of a time.
+func (k *check) months(from, to time.Time) (list []string) {
+	from, to = from.In(k.account.Zone), to.In(k.account.Zone)
+	for at := time.Date(from.Year(), from.Month(), 1, 12, 0, 0, 0, k.account.Zone); !at.After(to.AddDate(0, 0, 31)); at = at.AddDate(0, 1, 0) {
+		list = append(list, at.Format("2006-01"))
+	}
+	return list
 }
 
 // noted returns the balances that were noted within a day of one end of the month or, if

@@ -75,8 +75,8 @@ func orderOf(a *account, ref string) (order string, ok bool) {
 // The error is [ErrUnknown] if the outcome of a charge with another method or amount is
 // not known, and [ErrState] if the order is closed, or a charge of it was paid in part;
 // both with that charge. It is [ErrCurrency] if the order has another currency, and
-// [gateway.ErrValidation] if the charge breaks a rule of the gateway. Then nothing was
-// stored. About your COMMIT see [ErrMaybeStored].
+// [gateway.ErrValidation] if the charge breaks a rule of the gateway. It is [ErrAdopting] if the
+// order waits for an adoption. Then nothing was stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) ChargeTx(ctx context.Context, tx TX, p ChargeParams) (*Charge, error) {
 	return m.chargeTx(ctx, m.in(tx), p, nil)
 }
@@ -97,6 +97,9 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, by *se
 		if own := b.calledBy(call); own != nil {
 			c = own.shown()
 			return nil
+		}
+		if b.order.Adopting > 0 {
+			return fmt.Errorf("%w: order %s", ErrAdopting, p.Order)
 		}
 		asked := chargeRecord{
 			Amount: p.Amount, Currency: cmp.Or(p.Currency, gateway.BRL), Method: p.Method, Installments: max(p.Installments, 1), Call: call,
@@ -234,9 +237,20 @@ func (b *bench) newCharge(a *account, r chargeRecord, ref string) *charge {
 
 // Charge is [Merchant.ChargeTx] in a transaction of its own, followed by [Merchant.Send].
 // If the charge was stored and can't be sent now, it returns the charge without an error:
-// [Merchant.Run] sends it. After [ErrMaybeStored] call it again; after any other error nothing
-// is stored.
+// [Merchant.Run] sends it. What the order waits for is adopted first, see [Merchant.Adopt]. After
+// [ErrMaybeStored] call it again; after any other error nothing is stored.
 func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
+	c, err := m.charge(ctx, p)
+	if errors.Is(err, ErrAdopting) {
+		if err := m.adoptOrder(ctx, p); err != nil {
+			return nil, err
+		}
+		return m.charge(ctx, p)
+	}
+	return c, err
+}
+
+func (m *core) charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 	var c *Charge
 	by := &sender{id: rand.Text()}
 	if err := m.sends(ctx, by, func(ctx context.Context, tx sqldb.Tx) (err error) {

@@ -59,6 +59,9 @@ func (ch *charge) taken() error {
 	if ch.Books.Origin == books.FromSubscription {
 		return otherChargeError{ch.Books.TransactionID}
 	}
+	if ch.Books.Origin == books.FromAdoption {
+		return fmt.Errorf("%w: transaction %s is booked for another order", ErrReused, ch.Books.TransactionID)
+	}
 	if ch.Ref == "" {
 		return fmt.Errorf("%w: transaction %s has a charge of another account", ErrAccount, ch.Books.TransactionID)
 	}

@@ -50,6 +50,10 @@ type Config struct {
 	// PollInterval is how often Run looks for the work of other processes; default 1 s.
 	PollInterval time.Duration
 
+	// AdoptRate is how many resources of an account Run reads in a second to adopt them; default 5.
+	// See [Merchant.AdoptAll].
+	AdoptRate int
+
 	Logger *slog.Logger // default slog.Default
 
 	// SecondPayment says what happens to money that an order does not need; see
@@ -239,6 +243,11 @@ var (
 	// payout that was asked for, whatever became of it.
 	ErrCurrency = errors.New("merchant: the order has another currency")
 
+	// ErrAdopting reports that an order waits for the adoption of what other code made for it, see
+	// [Merchant.AdoptAll]: its buyer may be paying that. [Merchant.Charge] adopts it first, and
+	// returns this error only if that fails.
+	ErrAdopting = errors.New("merchant: the order waits for an adoption")
+
 	// ErrMaybeStored reports that the call may have stored what it was asked for, and may
 	// not: the response to a COMMIT was lost, because a connection died, the database or a
 	// pooler was restarted, or the context ended, and the database did not respond again
@@ -278,6 +287,7 @@ func (c *Config) set() error {
 	c.Lease = cmp.Or(c.Lease, 15*time.Second)
 	c.Workers = cmp.Or(c.Workers, 8)
 	c.PollInterval = cmp.Or(c.PollInterval, time.Second)
+	c.AdoptRate = cmp.Or(c.AdoptRate, 5)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -294,6 +304,7 @@ func (c *Config) set() error {
 		{"Lease", int64(c.Lease)},
 		{"Workers", int64(c.Workers)},
 		{"PollInterval", int64(c.PollInterval)},
+		{"AdoptRate", int64(c.AdoptRate)},
 	} {
 		if is.value < 0 {
 			return fmt.Errorf("merchant: Config.%s must not be negative", is.name)

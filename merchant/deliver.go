@@ -189,15 +189,21 @@ func (m *core) callProblem(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) err
 
 // raise makes a problem of a fact without a callback: money that must go back.
 func (m *core) raise(ctx context.Context, tx sqldb.Tx, f *ledger.Fact) error {
-	p := &books.Problem{Kind: books.IsPaidAgain, Record: f.Record}
-	p.Text = fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", f.Record)
+	p := paidAgain(f.Key, f.Record)
 	if f.Callback == books.OnRefundRejected {
-		p.Kind, p.About = ProblemRefundRejected, books.AboutRefund
+		p = &books.Problem{Key: string(ProblemRefundRejected) + "/" + f.Key, Kind: ProblemRefundRejected, Record: f.Record, About: books.AboutRefund}
 		p.Text = fmt.Sprintf("refund %s of charge %s was rejected, and there is no RefundRejected callback: the money is still with you", f.Record, f.Charge)
 	}
-	p.Key = string(p.Kind) + "/" + f.Key
 	return m.on(ctx, tx, place{subject: f.Subject}, func(b *bench) error {
 		b.problem(m.anyAccount(f.Account, f.Subject.Book), p)
 		return nil
 	})
+}
+
+// paidAgain returns the problem of a payment that its order does not need.
+func paidAgain(fact, charge string) *books.Problem {
+	return &books.Problem{
+		Key: string(books.IsPaidAgain) + "/" + fact, Kind: books.IsPaidAgain, Record: charge,
+		Text: fmt.Sprintf("charge %s was paid, but the order was paid or closed before: refund it, or keep the money", charge),
+	}
 }

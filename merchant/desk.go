@@ -65,6 +65,8 @@ type bench struct {
 	closes   []int64        // the numbers of problems that a person has resolved
 	added    []ledger.Write // what removes the new records
 	requests requests
+	knows    bool // the merchant knows what follows for goods and access: it happened before the books had it
+	tells    bool // that the merchant knows is to be stored
 }
 
 // send is a new request. what names its record in the error [ErrReused], if the key belongs to
@@ -115,6 +117,9 @@ func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) e
 		return err
 	}
 	if err := b.save(ctx, l); err != nil {
+		return err
+	}
+	if err := b.tell(ctx, l); err != nil {
 		return err
 	}
 	return b.send(ctx, l)

@@ -102,7 +102,33 @@ func (b *bench) judgeGoods() {
 	}
 	var result books.Result
 	b.order.Order, result = books.Goods(b.order.Order, list, b.now)
-	b.report(settling.account, result)
+	b.conclude(settling.account, result)
+}
+
+// conclude reports what follows for goods and access, without a callback if the merchant knows.
+func (b *bench) conclude(a *account, result books.Result) {
+	if b.knows && len(result.Facts) > 0 {
+		b.tells = true
+		for i := range result.Facts {
+			result.Facts[i].Callback = books.None
+		}
+	}
+	b.report(a, result)
+}
+
+// tell stores that the merchant knows what follows for goods and access.
+func (b *bench) tell(ctx context.Context, l ledger.Ledger) error {
+	switch {
+	case !b.tells:
+		return nil
+	case b.subscription == nil:
+		return l.Tell(ctx, b.order.Subject(), b.order.Owed)
+	}
+	access, err := encoded(&b.subscription.Books.Access)
+	if err != nil {
+		return err
+	}
+	return l.TellMember(ctx, b.order.Subject(), access)
 }
 
 // judgeAccess reads the other charges of the subscription, of which there may be many, only if
@@ -132,7 +158,7 @@ func (b *bench) judgeAccess(ctx context.Context, l ledger.Ledger, all bool) erro
 	}
 	var result books.Result
 	b.subscription.Books, result = books.MemberAccess(b.order.Order, b.subscription.Books, list, b.now)
-	b.report(b.subscription.account, result)
+	b.conclude(b.subscription.account, result)
 	return nil
 }
 

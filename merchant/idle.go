@@ -50,7 +50,7 @@ func (m *core) reconcile(ctx context.Context, a *account, kind ledger.Kind) (fai
 	}
 }
 
-// Idle waits until no operation, event or callback waits, and every refund that the gateway
+// Idle waits until no operation, event, callback or adoption waits, and every refund that the gateway
 // confirmed is booked: for tests, and before a deployment. A process must Run meanwhile.
 // What is left for a person does not count. In a test, wait first until the mock gateway
 // has delivered its webhooks, and give ctx a timeout: a callback that always fails is never
@@ -67,13 +67,14 @@ func (m *core) Idle(ctx context.Context) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("merchant: %d requests, %d events, %d callbacks and %d refunds wait: %w", n.requests, n.events, n.callbacks, n.refunds, ctx.Err())
+			return fmt.Errorf("merchant: %d requests, %d events, %d callbacks, %d refunds and %d adoptions wait: %w",
+				n.requests, n.events, n.callbacks, n.refunds, n.adoptions, ctx.Err())
 		}
 	}
 }
 
 // waits is how much waits for this side.
-type waits struct{ requests, events, callbacks, refunds int64 }
+type waits struct{ requests, events, callbacks, refunds, adoptions int64 }
 
 // waiting counts what waits at one moment. Work moves between the counts while they are
 // read, for example when a callback inserts a refund: so callbacks are counted first, and
@@ -115,7 +116,10 @@ func (m *core) count(ctx context.Context) (n waits, err error) {
 		n.requests += states[operations.Waiting] + states[operations.Working] + states[operations.Sent] + states[operations.Decided]
 	}
 	err = m.byIndex(ctx, func(l ledger.Ledger) (err error) {
-		n.refunds, err = l.AcceptedRefunds(ctx, m.names())
+		if n.refunds, err = l.AcceptedRefunds(ctx, m.names()); err != nil {
+			return err
+		}
+		n.adoptions, err = l.WaitingAdoptions(ctx, m.names())
 		return err
 	})
 	return n, err

@@ -38,6 +38,7 @@ const (
 	FromOrder        = books.FromOrder // [Merchant.Charge]
 	FromLink         = books.FromLink  // a buyer who opened a [Link]
 	FromSubscription = books.FromSubscription
+	FromAdoption     = books.FromAdoption // other code, see [Merchant.Adopt]
 )
 
 // Charge is one attempt to collect the money of an order, or a sale by link. Amounts are in cents of Currency

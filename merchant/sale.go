@@ -45,6 +45,9 @@ func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Tra
 	case !books.Pays(t.Status):
 		return true, nil
 	}
+	if adopted, err := m.outside().IsAdopted(ctx, a.Name, ledger.Charges, t.ID); err != nil || adopted {
+		return false, err
+	}
 	switch charged, err := m.subscribed(ctx, a, t); {
 	case errors.Is(err, errUndecided):
 		return true, m.undecidedSale(ctx, a, t)

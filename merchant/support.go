@@ -104,6 +104,10 @@ const (
 
 	ProblemCancelRejected = isCancelRejected // a cancellation was rejected: the subscription is still charged
 
+	// ProblemAdoption: what other code made could not be adopted. Adopt it once more, as it is
+	// right.
+	ProblemAdoption = isAdoption
+
 	// ProblemRefundRejected: a refund was rejected, and there is no
 	// [Callbacks.RefundRejected]: the money is still with you. Refund with another ID.
 	ProblemRefundRejected ProblemKind = "refund_rejected"

@@ -14,7 +14,7 @@ import (
 )
 
 // sweeper does what an account needs now and then: it lists what is paid and what is disputed,
-// searches for sales by link that no webhook reported, and notes the balance. Neither an account
+// searches for sales by link that no webhook reported, adopts what waits, and notes the balance. Neither an account
 // nor a task that hangs keeps another one waiting.
 type sweeper struct {
 	m     *core
@@ -47,6 +47,8 @@ func newSweeper(m *core) *sweeper {
 		add := func(kind, failed string, do func(ctx context.Context) error) {
 			s.tasks[name] = append(s.tasks[name], task{kind + " of " + name, failed, do})
 		}
+		s.of.Adopts = append(s.of.Adopts, name)
+		add("adoptions", "what waits could not be adopted, and will be later", func(ctx context.Context) error { return m.adoptDue(ctx, a) })
 		if !a.NoLists {
 			s.of.Lists = append(s.of.Lists, name)
 			a.walking.Store(true) // until it is known that nothing is due

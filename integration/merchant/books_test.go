@@ -465,5 +465,16 @@ func TestCheckMonthComparesTheBalance(t *testing.T) {
 		require.NoError(w, w.m.Adjust(w.Context(), merchant.AdjustParams{ID: "k1", Order: "B1", Amount: left, By: "Rui", Why: "sold by the old shop"}))
 		again()
 		assert.Empty(w, check())
+
+		// What is adopted changed the balance when it was paid, and not when it came into the books.
+		// By the gateway's clock, which stands still, that was before the first note.
+		require.NoError(w, w.m.Adjust(w.Context(), merchant.AdjustParams{ID: "k2", Order: "B1", Amount: -left, By: "Rui", Why: "it is adopted"}))
+		again()
+		require.Len(w, check(), 1)
+		w.adopts(w.order("B3"), foreign.ID)
+		again()
+		require.Len(w, check(), 1)
+		w.exec(`UPDATE gateway_facts SET at = (SELECT MAX(at) FROM gateway_balances) WHERE source = 'adoption'`)
+		assert.Empty(w, check())
 	})
 }

@@ -231,6 +231,9 @@ const (
 	// FromEarlier is the first reading of a resource that other code made. Its
 	// facts are booked, but have no callbacks.
 	FromEarlier Source = "adoption"
+
+	// FromEarlierCalled is FromEarlier with callbacks.
+	FromEarlierCalled Source = "adoption_called"
 )
 
 // Reading is a resource as the gateway's API returned it. At is compared with times that

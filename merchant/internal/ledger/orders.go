@@ -17,6 +17,8 @@ type Order struct {
 	Book    string
 	Current string // the ID of the charge that was asked for last
 	Told    bool   // the merchant was told that the goods are owed, and not the contrary since
+
+	Adopting int // how many adoptions it waits for
 }
 
 // Subject returns the order's subject.
@@ -109,12 +111,12 @@ func (l Ledger) order(ctx context.Context, subject Subject, lock string, with Wi
 	// The order is locked once, in a WITH of its own, and not once for each of its records.
 	err = l.s.Each(ctx, `WITH o AS (SELECT * FROM {s}gateway_orders WHERE book = ? AND subject = ? `+lock+`)
 		SELECT o.currency, o.paid, o.fee, o.refunded, o.disputed, o.paid_out, o.adjusted, o.settled_by, o.closed_at IS NOT NULL, o.current,
-			o.price, o.price_in, o.interest, o.owed, o.owed_facts, o.told, o.version, {clock}, `+columns+` FROM o`+from, args,
+			o.price, o.price_in, o.interest, o.owed, o.owed_facts, o.told, o.adopting, o.version, {clock}, `+columns+` FROM o`+from, args,
 		func(row database.Scanner) error {
 			o = &Order{Book: subject.Book, Order: books.Order{ID: subject.ID}}
 			var ms, owed, told int64
 			err := is.scan(row, subject, &o.Currency, &o.Paid, &o.Fee, &o.Refunded, &o.Disputed, &o.PaidOut, &o.Adjusted, &o.SettledBy, &o.Closed,
-				&o.Current, &o.Price, &o.PriceCurrency, &o.Interest, &owed, &o.GoodsFacts, &told, &version, &ms, &seen)
+				&o.Current, &o.Price, &o.PriceCurrency, &o.Interest, &owed, &o.GoodsFacts, &told, &o.Adopting, &version, &ms, &seen)
 			now, o.Owed, o.Told = time.UnixMilli(ms), owed != 0, told != 0
 			return err
 		})

@@ -36,6 +36,10 @@ type Row struct {
 	State    books.State
 	Created  time.Time
 	Record   string
+
+	// Made is when the resource of a new row was made, in ms since 1970; 0 if that is now. It is
+	// not read.
+	Made int64
 }
 
 // table is what differs between the tables. An expression is constant where the table has no
@@ -187,9 +191,9 @@ func (r *Row) values() []any {
 func (r *Row) Add(taken error) Write {
 	t, values := tables[r.Kind], r.values()
 	return Write{
-		SQL: `INSERT INTO ` + t.name + ` (` + t.inserted + `, created_at) VALUES (?` + strings.Repeat(`, ?`, len(values)-1) + `, {now})
-			ON CONFLICT DO NOTHING`,
-		Args: values, Taken: taken,
+		SQL: `INSERT INTO ` + t.name + ` (` + t.inserted + `, created_at) VALUES (?` + strings.Repeat(`, ?`, len(values)-1) + `,
+			COALESCE(NULLIF(CAST(? AS bigint), 0), {now})) ON CONFLICT DO NOTHING`,
+		Args: append(values, r.Made), Taken: taken,
 	}
 }
 

@@ -86,12 +86,14 @@ func (l Ledger) Currency(ctx context.Context, account string) (currency gateway.
 	return currency, err
 }
 
-// Booked returns the sum of an account's entries in a currency, and when it was.
+// Booked returns the sum of an account's entries in a currency, without those with which adopted
+// resources came into the books, and when it was.
 func (l Ledger) Booked(ctx context.Context, account string, currency gateway.Currency) (b Balance, err error) {
 	var at int64
 	from, args := l.entries(account)
-	_, err = l.s.Row(ctx, `SELECT {now}, CAST(COALESCE(SUM(amount), 0) AS {int}) FROM `+from+` WHERE currency = ?`,
-		append(args, string(currency)), &at, &b.Booked)
+	_, err = l.s.Row(ctx, `SELECT {now}, CAST(COALESCE(SUM(amount), 0) AS {int})
+			- COALESCE((SELECT d.amount FROM {s}gateway_adopted AS d WHERE d.account = ? AND d.currency = ?), 0) FROM `+from+` WHERE currency = ?`,
+		slices.Concat([]any{account, string(currency)}, args, []any{string(currency)}), &at, &b.Booked)
 	b.At = time.UnixMilli(at)
 	return b, err
 }
