@@ -53,6 +53,8 @@ func TestTheGuideShowsTheTimings(t *testing.T) {
 		"A sale by link":                                 {defaults.lag()},
 		"… while the list of subscriptions is forbidden": {days(forbiddenFor)},
 		"Search for sales that no webhook reported":      {sweepEvery, days(recentSweep), days(deepSweepEvery), days(deepSweep)},
+		"Adoption":                      {defaults.AdoptRate, adoptLease},
+		"… of what can't be read":       {days(adoptFor), defaults.lag()},
 		"Balance":                       {balanceEvery, balanceAgain},
 		"The sums of entries":           {totalEvery, ledger.TotalAtOnce, totalLook},
 		"A callback":                    {defaults.CallbackTimeout, ledger.Pause(0), ledger.Pause(100), failedOften},
