@@ -274,7 +274,10 @@ func TestAPayoutOfAnotherAccountIsKnown(t *testing.T) {
 		p.Account = "second"
 		_, err := w.m.Payout(w.Context(), p)
 		require.NoError(w, err)
-		w.settled()
+		w.eventually("its event is stored", func() bool {
+			return w.count(`SELECT COUNT(*) FROM gateway_webhook_events WHERE resource LIKE 'transfer/%'`) > 0
+		})
+		w.quiet(`SELECT COUNT(*) FROM gateway_webhook_events WHERE state = 2 OR state = 1 AND attempts = 0`)
 		list, err := w.m.Unknown(w.Context(), merchant.UnknownQuery{Account: "shop"})
 		require.NoError(w, err)
 		assert.Empty(w, list)
