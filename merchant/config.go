@@ -56,6 +56,15 @@ type Config struct {
 	// [Callbacks.PaidAgain].
 	SecondPayment SecondPayment
 
+	// Other is called with each event that matches no record: for the code that charged before
+	// this package did, or that still does for another system of the account. After an error or a
+	// panic the event is repeated, for about half a day; then it is a [Problem]. It may get an
+	// event again, and events that are not in the order in which they happened. If the account has
+	// subscriptions here, events without a reference come after SettleAfter: until then they may
+	// belong to one that is not stored yet. Other must heed the context, which ends after 30
+	// seconds. Without Other, events that match nothing are acknowledged, and counted in [Health].
+	Other func(ctx context.Context, account string, e *webhook.Event) error
+
 	// Observe is called with each event of the outbox of each account, for metrics; see
 	// [operations.Config]. Several goroutines call it at once. It must not block.
 	Observe func(ctx context.Context, o operations.Observation)

@@ -38,6 +38,9 @@ func (a *account) handle(m *core) {
 	webhook.OnSubscription(a.receiver, webhook.AnyKind, handler(m, a, (*core).onSubscription))
 	webhook.OnTransaction(a.receiver, webhook.AnyKind, handler(m, a, (*core).onTransaction))
 	webhook.OnTransfer(a.receiver, webhook.AnyKind, handler(m, a, (*core).onTransfer))
+	if m.cfg.Other != nil { // without it, what this release does not know waits for one that does
+		webhook.OnOther(a.receiver, handler(m, a, (*core).unread))
+	}
 }
 
 // Outage is an account whose gateway fails: it responded with 5xx, 429 or 401, or not at all.

@@ -56,6 +56,7 @@ func (m *core) tablesReady(ctx context.Context) error {
 
 // Health is what waits and what fails in the accounts of a process.
 type Health struct {
+	Unknown     int              // how many resources of all accounts match no record, see [Merchant.Unknown]
 	Problems    int              // how many problems [Merchant.Problems] lists
 	Callbacks   CallbackHealth   // of all accounts
 	Comparisons ComparisonHealth // of all accounts
@@ -87,6 +88,7 @@ type AccountHealth struct {
 	Outage     *Outage                    // what pauses the account's requests in this process; nil if nothing does
 	Operations map[operations.State]int64 // see [operations.Outbox.Counts]
 	Events     webhook.Counts
+	Unknown    int // how many resources match no record, see [Merchant.Unknown]
 
 	// ReadSingly says why the charges of the account are read one by one instead of listed:
 	// what is wrong with the gateway's list of transactions. It is "" if they are listed, or
@@ -129,8 +131,15 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		if h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names); err != nil {
 			return err
 		}
+		unknown, err := l.CountUnknown(ctx, names, m.cfg.lag())
+		if err != nil {
+			return err
+		}
 		singly, err := l.Singly(ctx, names)
+		h.Unknown = 0
 		for i := range h.Accounts {
+			h.Accounts[i].Unknown = unknown[h.Accounts[i].Name]
+			h.Unknown += h.Accounts[i].Unknown
 			if is := &h.Accounts[i]; !m.accounts[is.Name].NoLists {
 				is.ReadSingly = singly[is.Name]
 			}

@@ -47,10 +47,14 @@ func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.Transac
 		return err
 	}
 	if row == nil {
+		ours := false
 		if a.Links {
-			return m.onSale(ctx, a, e)
+			ours, err = m.onSale(ctx, a, e)
 		}
-		return nil
+		if err != nil || ours {
+			return err
+		}
+		return m.other(ctx, a, e.Event, e.Data.CorrelationID)
 	}
 	ch, err := m.chargeOf(row)
 	if err != nil {

@@ -16,39 +16,43 @@ import (
 )
 
 // onSale reads a transaction that no record matches, and books it if it was sold by link.
-func (m *core) onSale(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
+func (m *core) onSale(ctx context.Context, a *account, e *webhook.TransactionEvent) (ours bool, err error) {
 	r, err := a.readTransaction(ctx, e.ResourceID, books.FromWebhook)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := m.sale(ctx, a, r); err != nil {
-		return err
+	if ours, err = m.sale(ctx, a, r); err != nil {
+		return false, err
 	}
 	if books.Behind(r.Resource.Status, e.State()) {
-		return m.behind(e.Event, "transaction", string(r.Resource.Status))
+		return ours, m.behind(e.Event, "transaction", string(r.Resource.Status))
 	}
-	return nil
+	return ours, nil
 }
 
 // sale books a transaction as a sale by link, if it is one: it was paid, has no reference,
-// has the products of a link, and is not a subscription's charge.
-func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Transaction]) error {
+// has the products of a link, and is not a subscription's charge. It is not ours if it belongs to
+// another system of the account.
+func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Transaction]) (ours bool, err error) {
 	t := r.Resource
-	if t.ExternalRef != "" || !books.Pays(t.Status) {
-		return nil
+	if t.ExternalRef != "" {
+		return false, nil
 	}
 	links, err := m.soldBy(ctx, a, t.Currency, t.Products)
-	if err != nil || len(links) == 0 {
-		return err
+	switch {
+	case err != nil || len(links) == 0:
+		return false, err
+	case !books.Pays(t.Status):
+		return true, nil
 	}
 	switch charged, err := m.subscribed(ctx, a, t); {
 	case errors.Is(err, errUndecided):
-		return m.undecidedSale(ctx, a, t)
+		return true, m.undecidedSale(ctx, a, t)
 	case err != nil || charged:
-		return err
+		return false, err
 	}
 	at := place{subject: ledger.SaleSubject(a.Book, t.ID), lock: ledger.New, charges: true}
-	return m.db.Transaction(ctx, func(tx sqldb.Tx) error {
+	return true, m.db.Transaction(ctx, func(tx sqldb.Tx) error {
 		known, err := m.ledger(tx).Rows(ctx, ledger.Charges, ledger.Where{Account: a.Name, Resource: t.ID})
 		if err != nil || len(known) > 0 && known[0].Subject != at.subject { // it has a charge that is no sale
 			return err

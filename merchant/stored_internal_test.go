@@ -58,6 +58,8 @@ var commits = map[string]string{
 	"sweeper.go: noteBalanceIfDue outside.ClaimTask": "done when it is due again",
 	"walk.go: walk outside.ClaimTask":                "done when it is due again",
 	"walk.go: walk outside.TaskIn":                   "done when it is due again",
+	"unknown.go: other outside.AddUnknown":           "the event is handled again, and counts once",
+	"unknown.go: other outside.TrimUnknown":          "deletes: twice is once",
 	"walk.go: claim outside.ClaimCharges":            "claimed until the lease ends",
 	"walk.go: compare outside.Return":                "claimed until the lease ends",
 	"walk.go: release outside.Release":               "claimed until the lease ends",

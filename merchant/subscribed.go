@@ -478,8 +478,11 @@ func (s *subscription) unread() error {
 // known.
 func (m *core) onSubscription(ctx context.Context, a *account, e *webhook.SubscriptionEvent) error {
 	rows, err := m.outside().Rows(ctx, ledger.Subscriptions, ledger.Where{Account: a.Name, Resource: e.ResourceID})
-	if err != nil || len(rows) == 0 {
+	switch {
+	case err != nil:
 		return err
+	case len(rows) == 0:
+		return m.other(ctx, a, e.Event, e.CorrelationID)
 	}
 	s, err := m.subscriptionOf(&rows[0])
 	if err != nil {

@@ -194,7 +194,7 @@ func (m *core) swept(ctx context.Context, a *account, t *gateway.Transaction) (b
 	}
 	r, err := a.readTransaction(ctx, t.ID, books.FromComparison)
 	if err == nil {
-		err = m.sale(ctx, a, r)
+		_, err = m.sale(ctx, a, r)
 	}
 	if err == nil || ctx.Err() != nil {
 		return err == nil, err

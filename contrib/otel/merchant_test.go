@@ -36,7 +36,7 @@ func TestWatchMerchantReportsItsHealth(t *testing.T) {
 		Comparisons: merchant.ComparisonHealth{Due: 7, Oldest: 4 * time.Second},
 		Skipped:     map[string]int{"refunded": 4},
 		Accounts: []merchant.AccountHealth{{
-			Name: "shop", Operations: map[operations.State]int64{operations.Ambiguous: 1}, Events: webhook.Counts{Dead: 2, Oldest: 3 * time.Second},
+			Name: "shop", Operations: map[operations.State]int64{operations.Ambiguous: 1}, Events: webhook.Counts{Dead: 2, Oldest: 3 * time.Second}, Unknown: 6,
 		}},
 	}}
 	registration, err := b.WatchMerchant(m)
@@ -49,6 +49,7 @@ func TestWatchMerchantReportsItsHealth(t *testing.T) {
 		"gateway.merchant.comparisons.oldest{} 4",
 		"gateway.merchant.comparisons{} 7",
 		"gateway.merchant.problems{} 3",
+		"gateway.merchant.unknown{gateway.account=shop} 6",
 	}, b.metrics("gateway.merchant"))
 	assert.Contains(t, b.metrics("gateway.outbox"), "gateway.outbox.operations{gateway.account=shop gateway.outbox.state=ambiguous} 1")
 	assert.Contains(t, b.metrics("gateway.outbox"), "gateway.outbox.operations{gateway.account=shop gateway.outbox.state=dead} 0", "an alert has to see the 0")

@@ -2,6 +2,7 @@ package merchant_test
 
 import (
 	"bytes"
+	"fmt"
 	"html"
 	"maps"
 	"net/http"
@@ -249,6 +250,11 @@ func busy(w *world) {
 	w.letter("shop-lost-1")
 	w.exec(`INSERT INTO gateway_problems (key, account, book, subject, record, kind, text, since) VALUES ('x', 'shop', 'shop', ?, ?, ?, ?, ?)`,
 		"order/"+markup, "shop-"+markup+"-1", string(merchant.ProblemUnknownState), markup, time.Now().UnixMilli())
+	now := time.Now().UnixMilli()
+	for n := range 101 {
+		w.exec(`INSERT INTO gateway_unknown (account, family, id, ref, kind, event, events, first_at, last_at) VALUES ('shop', 'transaction', ?, ?, ?, '', 2, ?, ?)`,
+			fmt.Sprintf("foreign-%03d", n), markup+" of ana@example.com", markup, now, now)
+	}
 	w.exec(`UPDATE gateway_facts SET delivered_at = NULL, attempts = 5, error = ?, due_at = created_at + 3600000 WHERE callback = 'disputed'`, markup+" of ana@example.com, token pgct_ok_1")
 }
 
@@ -263,7 +269,7 @@ func TestThePagesOfABusyShop(t *testing.T) {
 			o := w.office(who)
 			o.crawl("find?q=PAID-1", "find?q="+url.QueryEscape(markup), "find?q=nothing", "find?q=", "subscription?id=M1", "payout?id=bill-1",
 				"order?id=PAID-1", "order?id=DISPUTED-1", "refund?id=return-1", "charge?id=shop-PAID-1-1", "dead-letters?account=shop", "problems?account=other")
-			for _, page := range []string{"order?book=shop&id=AMBIGUOUS-1", "order?book=shop&id=" + url.QueryEscape(markup), "problems", "dead-letters", "month"} {
+			for _, page := range []string{"order?book=shop&id=AMBIGUOUS-1", "order?book=shop&id=" + url.QueryEscape(markup), "problems", "dead-letters", "month", "unknown"} {
 				assert.Contains(w, o.seen, page, "a link leads there")
 			}
 			forms := 0
@@ -293,12 +299,18 @@ func TestThePagesOfABusyShop(t *testing.T) {
 		for _, want := range []string{"4 problems need a person", "Have failed 1", "callback", "ambiguous", "unknown state", "dead letter"} {
 			assert.Contains(w, text, want)
 		}
+		assert.Contains(w, o.shows("unknown?account=shop"), "In no record: shop")
+		next := regexp.MustCompile(`href="(unknown[^"]*after=[^"]*)">Older`).FindStringSubmatch(o.seen["unknown?account=shop"])
+		require.Len(w, next, 2)
+		assert.Contains(w, o.shows(html.UnescapeString(next[1])), "foreign-100")
+		assert.NotContains(w, o.shows(html.UnescapeString(next[1])), "foreign-099")
+		assert.Contains(w, o.shows("unknown?account=other"), "Every event of other belongs to a record.")
 		assert.Contains(w, o.shows("order?id="+url.QueryEscape(markup)), "adjust: "+markup+" by Rui "+markup)
 
 		for path, status := range map[string]int{
 			"order?id=none": 404, "order": 404, "charge?id=PAID-1": 404, "problem?id=none": 404, "problem?id=event/gone/1": 404, "problem?id=operation/shop/x": 404, "none": 404, "order/": 200,
 			"month?account=none": 404, "month?month=2026-13": 422, "month?month=" + url.QueryEscape(markup): 422, "export?format=xls&account=shop": 422, "dead-letters?account=none": 404,
-			"problems?page=99999999999999999999&kind=" + url.QueryEscape(markup): 200, "dead-letters?account=shop&after=x": 422, "style.css": 200,
+			"problems?page=99999999999999999999&kind=" + url.QueryEscape(markup): 200, "dead-letters?account=shop&after=x": 422, "unknown?account=none": 404, "unknown?account=shop&after=x": 422, "style.css": 200,
 		} {
 			assert.Equal(w, status, o.get(path).Code, path)
 		}

@@ -65,6 +65,7 @@ type Merchant interface {
 	Problem(ctx context.Context, id string) (*merchant.Problem, error)
 	Resolve(ctx context.Context, problem string, r merchant.Resolution) error
 	DeadLetters(ctx context.Context, account string, q webhook.DeadLetterQuery) ([]merchant.DeadLetter, error)
+	Unknown(ctx context.Context, q merchant.UnknownQuery) ([]merchant.UnknownResource, error)
 
 	Month(ctx context.Context, account, month string) (*merchant.Statement, error)
 	CheckMonth(ctx context.Context, account, month string) (*merchant.Statement, []merchant.Difference, error)
@@ -147,6 +148,8 @@ func routes(name string) (get, post page) {
 		return (*visit).problem, (*visit).decide
 	case "dead-letters":
 		return (*visit).deadLetters, (*visit).decideLetters
+	case "unknown":
+		return (*visit).unknown, nil
 	case "month":
 		return (*visit).month, (*visit).checkMonth
 	case "export":

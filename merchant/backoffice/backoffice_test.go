@@ -117,6 +117,10 @@ func (empty) DeadLetters(context.Context, string, webhook.DeadLetterQuery) ([]me
 	return nil, nil
 }
 
+func (empty) Unknown(context.Context, merchant.UnknownQuery) ([]merchant.UnknownResource, error) {
+	return nil, nil
+}
+
 func (empty) Month(context.Context, string, string) (*merchant.Statement, error) {
 	return nil, merchant.ErrNotFound
 }

@@ -224,6 +224,39 @@ func (v *visit) lettersView(data deadLetters) (*view, error) {
 	return &view{template: "dead-letters", Title: "Dead letters", Section: "dead-letters", Data: data, Note: v.done()}, nil
 }
 
+type unknown struct {
+	List     []merchant.UnknownResource
+	Accounts []string
+	Account  string
+	Next     string // the link to the next page
+}
+
+// unknown lists what events were about that is in no record.
+func (v *visit) unknown() (*view, error) {
+	data := unknown{Accounts: v.m.Accounts(), Account: v.r.FormValue("account")}
+	if data.Account == "" {
+		data.Account = data.Accounts[0]
+	}
+	q := merchant.UnknownQuery{Account: data.Account, Limit: pageSize + 1}
+	if after := v.r.FormValue("after"); after != "" {
+		last, err := strconv.ParseInt(after, 10, 64)
+		if err != nil {
+			return v.refuse(http.StatusUnprocessableEntity, "There is no such page of the list."), nil //nolint:nilerr // the view says it
+		}
+		q.After = &merchant.UnknownResource{Last: time.UnixMilli(last), Family: webhook.Family(v.r.FormValue("family")), ID: v.r.FormValue("id")}
+	}
+	var err error
+	if data.List, err = v.m.Unknown(v.r.Context(), q); err != nil {
+		return nil, err
+	}
+	if len(data.List) > pageSize {
+		data.List = data.List[:pageSize]
+		last := data.List[pageSize-1]
+		data.Next = link("unknown", "account", data.Account, "after", strconv.FormatInt(last.Last.UnixMilli(), 10), "family", string(last.Family), "id", last.ID)
+	}
+	return &view{template: "unknown", Title: "In no record", Section: "unknown", Data: data}, nil
+}
+
 type month struct {
 	Statements     []*merchant.Statement // one for each currency
 	Accounts       []string
