@@ -147,8 +147,9 @@ func (p *Adoption) stored(a *account) (ledger.Adoption, error) {
 //
 // The error is [gateway.ErrValidation] if a member is wrong, and [gateway.ErrNotFound] if the
 // account has no such resource; it may be another account's. It is [ErrReused] if the
-// resource, or the ID, has a record with something else, such as another order, and [ErrCurrency]
-// if the order has another currency. Then nothing is stored, and nothing is while the gateway can't
+// resource, or the ID, has a record with something else, such as another order, [ErrCurrency]
+// if the order has another currency, and [ErrAccount] if the resource has the reference of another
+// account of this process. Then nothing is stored, and nothing is while the gateway can't
 // be read: the error is that of the client. About others see [ErrMaybeStored].
 func (m *core) Adopt(ctx context.Context, p Adoption) (*Record, error) {
 	a, err := m.adoptable(&p)
@@ -425,8 +426,8 @@ func (m *core) adoptTransaction(ctx context.Context, a *account, p *Adoption) er
 		return a.missing(err, "transaction", p.Transaction)
 	}
 	t := r.Resource
-	if err := m.foreign(a, t.ExternalRef); err != nil {
-		return err
+	if other := m.otherThan(a, t.ExternalRef); other != nil {
+		return fmt.Errorf("%w: transaction %s belongs to account %s, by its reference %s", ErrAccount, t.ID, other.Name, t.ExternalRef)
 	}
 	var links []string
 	if p.Order == "" {
@@ -566,6 +567,8 @@ const (
 	adoptLease  = time.Minute // after which another process goes on, if the one that adopts has died
 	adoptAtOnce = 8           // resources that are read at the same time
 	adoptFor    = day         // how long something is tried that can't be read
+
+	maxAdoptRate = 1000
 )
 
 // adoptDue adopts what waits of an account, unless another process does.
@@ -580,7 +583,7 @@ func (m *core) adoptDue(ctx context.Context, a *account) error {
 
 // adoptPages adopts until nothing is due any more.
 func (m *core) adoptPages(ctx context.Context, a *account) error {
-	rate := m.cfg.AdoptRate
+	rate := min(m.cfg.AdoptRate, maxAdoptRate)
 	pace := time.NewTicker(time.Second / time.Duration(rate))
 	defer pace.Stop()
 	for {

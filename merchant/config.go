@@ -63,9 +63,10 @@ type Config struct {
 	// Other is called with each event that matches no record: for the code that charged before
 	// this package did, or that still does for another system of the account. After an error or a
 	// panic the event is repeated, for about half a day; then it is a [Problem]. It may get an
-	// event again, events that are not in the order in which they happened, and those of a
-	// resource that is going to be in the books in a moment. Without Other, events that
-	// match nothing are acknowledged, and counted in [Health].
+	// event again, and events that are not in the order in which they happened. If the account has
+	// subscriptions here, events without a reference come after SettleAfter: until then they may
+	// belong to one that is not stored yet. Other must heed the context, which ends after 30
+	// seconds. Without Other, events that match nothing are acknowledged, and counted in [Health].
 	Other func(ctx context.Context, account string, e *webhook.Event) error
 
 	// Observe is called with each event of the outbox of each account, for metrics; see

@@ -39,9 +39,7 @@ func (a *account) handle(m *core) {
 	webhook.OnTransaction(a.receiver, webhook.AnyKind, handler(m, a, (*core).onTransaction))
 	webhook.OnTransfer(a.receiver, webhook.AnyKind, handler(m, a, (*core).onTransfer))
 	if m.cfg.Other != nil { // without it, what this release does not know waits for one that does
-		webhook.OnOther(a.receiver, func(ctx context.Context, e *webhook.Event) error {
-			return m.other(inBackground(ctx), a, e, e.CorrelationID)
-		})
+		webhook.OnOther(a.receiver, handler(m, a, (*core).unread))
 	}
 }
 

@@ -80,9 +80,17 @@ func (a *account) distinct(known []ledger.Prefix) error {
 
 // foreign returns an error if a reference is that of another account of the process.
 func (m *core) foreign(a *account, ref string) error {
+	if other := m.otherThan(a, ref); other != nil {
+		return fmt.Errorf("%w: the transaction %s belongs to account %s, and its event came to the webhook URL of %s", ErrAccount, ref, other.Name, a.Name)
+	}
+	return nil
+}
+
+// otherThan returns the account of this process that a reference belongs to, nil if it is none or a.
+func (m *core) otherThan(a *account, ref string) *account {
 	for _, other := range m.accounts {
 		if other != a && strings.HasPrefix(ref, other.Prefix) {
-			return fmt.Errorf("%w: the transaction %s belongs to account %s, and its event came to the webhook URL of %s", ErrAccount, ref, other.Name, a.Name)
+			return other
 		}
 	}
 	return nil

@@ -61,6 +61,7 @@ type account struct {
 	walking  atomic.Bool  // charges that are paid are left to lists
 	down     atomic.Bool  // the last list failed while the gateway was down
 	unknown  atomic.Int64 // how many events of this process matched no record
+	warned   atomic.Bool  // that something is not in the books
 }
 
 // set is [Open].

@@ -372,6 +372,8 @@ func (m *core) onTransfer(ctx context.Context, a *account, e *webhook.TransferEv
 		return err
 	case row == nil && strings.HasPrefix(ref, a.Prefix) && strings.HasSuffix(ref, payoutSuffix):
 		return fmt.Errorf("there is no payout with the reference %s, although it has the account's prefix %q", ref, a.Prefix)
+	case row == nil && m.otherThan(a, ref) != nil:
+		return nil // two accounts share a key: the other one gets its event, or compares it
 	case row == nil:
 		return m.other(ctx, a, e.Event, ref)
 	}

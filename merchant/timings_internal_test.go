@@ -125,7 +125,7 @@ func TestTheGuideListsTheProblems(t *testing.T) {
 	for _, kind := range []ProblemKind{
 		ProblemAmbiguous, ProblemOutcome, ProblemCallback, ProblemEvent, ProblemUnderpaid, ProblemOverpaid, ProblemPaidAgain, ProblemUnknownState,
 		ProblemUnmatched, ProblemContested, ProblemContradiction, ProblemLower, ProblemCurrency, ProblemReversed, ProblemCancelRejected,
-		ProblemRefundRejected, ProblemMissing, ProblemClosed,
+		ProblemRefundRejected, ProblemMissing, ProblemClosed, ProblemAdoption,
 	} {
 		row, ok := offered[string(kind)]
 		assert.True(t, ok, "the table lacks %s", kind)

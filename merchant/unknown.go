@@ -3,7 +3,9 @@ package merchant
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/gateway-go/gateway/merchant/internal/ledger"
@@ -12,15 +14,16 @@ import (
 
 // UnknownResource is a resource of the gateway about which events came, and that matches no record: it has
 // neither the gateway's ID nor the reference of one. Another system of the account made it, such
-// as the code that this package replaces. It is listed for 90 days after its last event, or until a
-// record has it; those of the last 10,000 resources of an account are kept.
+// as the code that this package replaces. One without a reference is listed when Config.SettleAfter has
+// passed: it may be a subscription's charge that is stored in a moment. It is listed for 90 days after its
+// last event, or until a record has it; those of the last 10,000 resources of an account are kept.
 type UnknownResource struct {
 	Account string
 	Family  webhook.Family
 	ID      string // the gateway's, in lower case
 	Ref     string // its reference; "" if it has none, or no event has said
 	Kind    webhook.Kind
-	Events  int // how many have come
+	Events  int // how many have come; one that was repeated between others counts more than once
 
 	First, Last time.Time
 }
@@ -49,7 +52,7 @@ func (m *core) Unknown(ctx context.Context, q UnknownQuery) (list []UnknownResou
 	}
 	var rows []ledger.Unknown
 	err = m.byIndex(ctx, func(l ledger.Ledger) (err error) {
-		rows, err = l.Unknown(ctx, a.Name, after, cmp.Or(q.Limit, 100))
+		rows, err = l.Unknown(ctx, a.Name, m.cfg.lag(), after, cmp.Or(q.Limit, 100))
 		return err
 	})
 	for _, u := range rows {
@@ -65,28 +68,57 @@ func (m *core) Unknown(ctx context.Context, q UnknownQuery) (list []UnknownResou
 // is deleted.
 const trimEvery = 100
 
-// other handles an event that matches no record. It is noted first: if [Config.Other] fails, the
-// event is repeated, and is seen meanwhile.
+// other handles an event that matches no record. It is noted before [Config.Other] is called: if that
+// fails, the event is repeated, and is seen meanwhile.
 func (m *core) other(ctx context.Context, a *account, e *webhook.Event, ref string) error {
-	l := m.outside()
-	u := ledger.Unknown{Account: a.Name, Family: string(e.Family), ID: e.ResourceID, Ref: ref, Kind: string(e.Kind), Event: e.ID}
-	if err := l.AddUnknown(ctx, &u); err != nil {
+	if err := m.undecided(ctx, a, e, ref); err != nil {
 		return err
 	}
-	n := a.unknown.Add(1)
-	if n%trimEvery == 1 {
-		if err := l.TrimUnknown(ctx, a.Name); err != nil {
+	u := ledger.Unknown{Account: a.Name, Family: string(e.Family), ID: e.ResourceID, Ref: ref, Kind: string(e.Kind), Event: e.ID}
+	age, err := m.outside().AddUnknown(ctx, &u)
+	if err != nil {
+		return err
+	}
+	if a.unknown.Add(1)%trimEvery == 1 {
+		if err := m.byIndex(ctx, func(l ledger.Ledger) error { return l.TrimUnknown(ctx, a.Name) }); err != nil {
 			return err
 		}
 	}
-	if m.cfg.Other != nil {
+	switch sure := ref != "" || age >= m.cfg.lag(); {
+	case m.cfg.Other != nil:
 		return m.guarded(ctx, "Config.Other", func() error { return m.cfg.Other(ctx, a.Name, e) })
-	}
-	if n == 1 {
+	case sure && a.warned.CompareAndSwap(false, true):
 		m.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "merchant: an event is about a resource that is not in the books, so what happens to its money is "+
 			"not known here: another system of the account made it. Health.Unknown counts them, Config.Other gets their events. "+
 			"This process logs it once for each account",
 			slog.String("account", a.Name), slog.String("resource", string(e.Family)+"/"+e.ResourceID), slog.String("kind", string(e.Kind)))
 	}
 	return nil
+}
+
+// undecided returns an error, so that an event is repeated, while its resource may still be a
+// subscription of ours, or the charge of one: the gateway's events of those have no reference, and
+// may come before the subscription is stored or read. [Config.Other] must not get them, because
+// what is not known to the code that charged before it may refund.
+func (m *core) undecided(ctx context.Context, a *account, e *webhook.Event, ref string) error {
+	wait := m.cfg.lag() - max(e.Age, 0)
+	if m.cfg.Other == nil || ref != "" || wait <= 0 || e.Family != webhook.FamilyTransaction && e.Family != webhook.FamilySubscription {
+		return nil
+	}
+	if is, err := m.outside().Subscribes(ctx, a.Name); err != nil || !is {
+		return err
+	}
+	return fmt.Errorf("%s %s may belong to a subscription that is not stored or read yet: %w", e.Family, e.ResourceID, webhook.RetryAfter(wait))
+}
+
+// unread handles an event of a family that this release does not know. If it is about a record, it is
+// repeated for a process of a release that does.
+func (m *core) unread(ctx context.Context, a *account, e *webhook.Event) error {
+	if strings.HasPrefix(e.CorrelationID, a.Prefix) {
+		return fmt.Errorf("this release does not know events of %q, and the reference %s has the account's prefix %q", e.Family, e.CorrelationID, a.Prefix)
+	}
+	if err := m.foreign(a, e.CorrelationID); err != nil {
+		return err
+	}
+	return m.other(ctx, a, e, e.CorrelationID)
 }

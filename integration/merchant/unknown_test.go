@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/webhook"
+	"github.com/gateway-go/gateway/webhook/webhooktest"
 )
 
 // old is what a system that was there before makes at the account's gateway: a charge that is
@@ -140,6 +142,162 @@ func TestOtherGetsTheEventsThatMatchNothing(t *testing.T) {
 				assert.Equal(w, 3, u.Events, "an event that is handled again counts once")
 			}
 		}
+	})
+}
+
+// oldMember subscribes a member of a system that was there before. The events of the subscription and
+// of its charge have no reference.
+func (w *world) oldMember() *gateway.Subscription {
+	w.Helper()
+	client := w.gw.Account(w.gw.Key()).Client()
+	p := w.member("OLD", "pgct_ok_old")
+	customer, err := client.Customers.Create(w.Context(), p.Customer)
+	require.NoError(w, err)
+	p.CustomerID = customer.ID
+	s, err := client.Subscriptions.Create(w.Context(), p.SubscriptionParams)
+	require.NoError(w, err)
+	return s
+}
+
+// What has no reference may be ours for a moment: a subscription that is being created, or its
+// charge. It is no alarm until it is sure that it is not, and then takes no place in the table.
+func TestWhatMayBeOursIsNoAlarm(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		var log synced
+		w.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		w.cfg.SettleAfter = time.Hour
+		w.members().open()
+		w.start()
+		w.oldMember()
+		w.settled()
+		assert.Positive(w, w.count(`SELECT COUNT(*) FROM gateway_unknown WHERE family = 'subscription'`))
+		assert.Positive(w, w.count(`SELECT COUNT(*) FROM gateway_unknown WHERE family = 'transaction'`))
+		assert.Zero(w, w.health().Unknown)
+		list, err := w.m.Unknown(w.Context(), merchant.UnknownQuery{})
+		require.NoError(w, err)
+		assert.Empty(w, list)
+		assert.NotContains(w, log.String(), "is not in the books")
+
+		w.exec(`UPDATE gateway_unknown SET first_at = first_at - 3600000`)
+		assert.Equal(w, 2, w.health().Unknown, "the subscription and its charge")
+		w.pass(month)
+		w.settled()
+		assert.Contains(w, log.String(), "is not in the books")
+	})
+}
+
+// The code that charged before does not get the events of a subscription of ours that come before it
+// is stored: it might refund what it does not know.
+func TestOtherGetsNothingOfOurSubscriptions(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.cfg.SettleAfter = time.Hour
+		var mu sync.Mutex
+		got := make(map[string]bool)
+		w.cfg.Other = func(_ context.Context, _ string, e *webhook.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
+			got[strings.ToLower(e.ResourceID)] = true
+			return nil
+		}
+		has := func(id string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return got[strings.ToLower(id)]
+		}
+		w.members().open()
+		stop := w.start()
+		ours := w.subscribe(w.member("M1", "pgct_ok_1"))
+		theirs := w.oldMember()
+		s := w.reads("M1", "the charge is stored", func(s *merchant.Subscription) bool { return len(s.Charges) > 0 })
+		require.NoError(w, w.gw.Wait(w.Context()))
+		w.quiet(`SELECT COUNT(*) FROM gateway_webhook_events WHERE state = 2 OR state = 1 AND attempts = 0`)
+		assert.Positive(w, w.count(`SELECT COUNT(*) FROM gateway_webhook_events WHERE state = 1 AND kind = 'subscription.created'`))
+		mu.Lock()
+		assert.Empty(w, got, "all of it may still be ours")
+		mu.Unlock()
+
+		stop()
+		hours := time.Now().Add(-2 * time.Hour).UnixMilli()
+		w.exec(`UPDATE gateway_webhook_events SET arrived = ?, since = ?, due = 1 WHERE state IN (1, 2)`, hours, hours)
+		w.open()
+		w.start()
+		w.settled()
+		assert.True(w, has(theirs.ID))
+		for _, id := range []string{ours.SubscriptionID, s.SubscriptionID, s.Charges[0].TransactionID} {
+			assert.False(w, has(id), id)
+		}
+	})
+}
+
+// An event of a family that only the next release knows is not acknowledged if it is ours: it waits
+// for that release.
+func TestOtherGetsNoUnknownEventOfOurs(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		got := make(chan string, 10)
+		w.cfg.Other = func(_ context.Context, _ string, e *webhook.Event) error {
+			got <- e.CorrelationID
+			return nil
+		}
+		w.cfg.Accounts = append(w.cfg.Accounts, w.account("other", "sk_test_other", secrets["other"]))
+		w.open()
+		w.start()
+		for _, ref := range []string{"shop-A1-1", "other-A1-1", "old-1"} {
+			body := fmt.Appendf(nil, `{"id":"evt-%s","event":"dispute","type":"dispute.opened","data":{"id":"dp-%s","correlation_id":"%[1]s"}}`, ref, ref)
+			response := httptest.NewRecorder()
+			w.m.Webhook("shop").ServeHTTP(response, webhooktest.Signed(w.gw.Secret(), body))
+			require.Equal(w, 200, response.Code)
+		}
+		w.quiet(`SELECT COUNT(*) FROM gateway_webhook_events WHERE state = 2 OR state = 1 AND attempts = 0`)
+		require.Len(w, got, 1)
+		assert.Equal(w, "old-1", <-got)
+		assert.Equal(w, 2, w.count(`SELECT COUNT(*) FROM gateway_webhook_events WHERE state IN (1, 2)`), "ours, and one that came to the wrong URL")
+		list, err := w.m.Unknown(w.Context(), merchant.UnknownQuery{Account: "shop"})
+		require.NoError(w, err)
+		require.Len(w, list, 1)
+		assert.Equal(w, "dp-old-1", list[0].ID)
+	})
+}
+
+// Two accounts may share a key. A payout of the one is no payout of another system for the other.
+func TestAPayoutOfAnotherAccountIsKnown(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.cfg.Other = func(_ context.Context, _ string, e *webhook.Event) error { return errors.New("got " + e.ResourceID) }
+		second := w.account("second", w.gw.Key(), w.gw.Secret())
+		w.cfg.Accounts = append(w.cfg.Accounts, second)
+		w.open()
+		w.start()
+		p := bill("bill-1", "", 300)
+		p.Account = "second"
+		_, err := w.m.Payout(w.Context(), p)
+		require.NoError(w, err)
+		w.eventually("its event is stored", func() bool {
+			return w.count(`SELECT COUNT(*) FROM gateway_webhook_events WHERE resource LIKE 'transfer/%'`) > 0
+		})
+		w.quiet(`SELECT COUNT(*) FROM gateway_webhook_events WHERE state = 2 OR state = 1 AND attempts = 0`)
+		list, err := w.m.Unknown(w.Context(), merchant.UnknownQuery{Account: "shop"})
+		require.NoError(w, err)
+		assert.Empty(w, list)
+	})
+}
+
+// What matches a record by now takes no place in the table.
+func TestWhatIsInTheBooksTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.open()
+		w.start()
+		ours := w.paysWith(pix("A1", 700))
+		now := time.Now().UnixMilli()
+		w.exec(`INSERT INTO gateway_unknown (account, family, id, ref, kind, event, events, first_at, last_at) VALUES ('shop', 'transaction', ?, '', '', '', 1, ?, ?)`,
+			strings.ToLower(ours.TransactionID), now, now)
+		w.old(1)
+		w.settled()
+		assert.Zero(w, w.count(`SELECT COUNT(*) FROM gateway_unknown WHERE id = '`+strings.ToLower(ours.TransactionID)+`'`))
+		assert.Equal(w, 2, w.count(`SELECT COUNT(*) FROM gateway_unknown`))
 	})
 }
 

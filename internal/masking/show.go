@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,23 +37,6 @@ func (s Shown) MarshalJSON() ([]byte, error) { return []byte(s), nil }
 
 // MarshalText returns the JSON, so that text handlers show it unchanged.
 func (s Shown) MarshalText() ([]byte, error) { return []byte(s), nil }
-
-// Logging reports whether a JSON handler of log/slog is encoding the caller. Such
-// a handler encodes a value within a struct, slice or map with MarshalJSON, which
-// has to return the real value in any other case.
-func Logging() bool {
-	var callers [128]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
-	for {
-		frame, more := frames.Next()
-		if strings.HasPrefix(frame.Function, "log/slog.appendJSON") {
-			return true
-		}
-		if !more {
-			return false
-		}
-	}
-}
 
 // JSON returns v as encoding/json encodes it, in a log of log/slog masked.
 func JSON(v any) ([]byte, error) {

@@ -29,34 +29,48 @@ const (
 )
 
 // unmatched are the resources of some accounts, as u, that still match no record: one may have
-// been stored, or its resource been read, after the event came.
-func unmatched(accounts []string) (from string, args []any) {
+// been stored, or its resource been read, after the event came. Without a reference a resource may
+// also be a subscription of ours or its charge, which is stored soon: it counts after the grace.
+func unmatched(accounts []string, grace time.Duration) (from string, args []any) {
 	in, args := list(accounts)
-	var text strings.Builder
-	text.WriteString(` FROM {s}gateway_unknown AS u WHERE u.account IN ` + in + ` AND u.last_at >= {now} - ?`)
+	from = ` FROM {s}gateway_unknown AS u WHERE u.account IN ` + in + ` AND u.last_at >= {now} - ?
+		AND (u.ref <> '' OR u.first_at <= {now} - ?) AND NOT (` + matched() + `)`
+	return from, append(args, UnknownFor.Milliseconds(), grace.Milliseconds())
+}
+
+// matched is the condition that a record has the resource u.
+func matched() string {
+	var records []string
 	for _, k := range Kinds {
 		t := tables[k]
-		text.WriteString(` AND (u.family <> '` + families[k] + `' OR NOT EXISTS (
-			SELECT 1 FROM ` + t.name + ` AS r WHERE r.account = u.account AND r.` + t.resource + ` = u.id))`)
+		records = append(records, `u.family = '`+families[k]+`' AND EXISTS (
+			SELECT 1 FROM `+t.name+` AS r WHERE r.account = u.account AND r.`+t.resource+` = u.id)`)
 	}
-	return text.String(), append(args, UnknownFor.Milliseconds())
+	return strings.Join(records, ` OR `)
 }
 
 // families are the names of the records' resources in events.
 var families = map[Kind]string{Charges: "transaction", Payouts: "transfer", Subscriptions: "subscription"}
 
-// AddUnknown notes an event that matches no record. An event that is handled again counts once.
-func (l Ledger) AddUnknown(ctx context.Context, u *Unknown) error {
-	_, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_unknown (account, family, id, ref, kind, event, events, first_at, last_at)
+// AddUnknown notes an event that matches no record, and returns how long ago the first one of its
+// resource was noted. An event that is handled again counts once.
+func (l Ledger) AddUnknown(ctx context.Context, u *Unknown) (age time.Duration, err error) {
+	var ms int64
+	_, err = l.s.Row(ctx, `INSERT INTO {s}gateway_unknown (account, family, id, ref, kind, event, events, first_at, last_at)
 		VALUES (?, ?, ?, ?, ?, ?, 1, {now}, {now}) ON CONFLICT (account, family, id) DO UPDATE SET
 			ref = CASE WHEN excluded.ref = '' THEN gateway_unknown.ref ELSE excluded.ref END, kind = excluded.kind, event = excluded.event,
-			events = gateway_unknown.events + CASE WHEN gateway_unknown.event = excluded.event THEN 0 ELSE 1 END, last_at = excluded.last_at`,
-		u.Account, Clean(u.Family), strings.ToLower(Clean(u.ID)), Clean(u.Ref), Clean(u.Kind), Clean(u.Event))
-	return err
+			events = gateway_unknown.events + CASE WHEN gateway_unknown.event = excluded.event THEN 0 ELSE 1 END, last_at = excluded.last_at
+		RETURNING last_at - first_at`,
+		[]any{u.Account, Clean(u.Family), strings.ToLower(Clean(u.ID)), Clean(u.Ref), Clean(u.Kind), Clean(u.Event)}, &ms)
+	return time.Duration(ms) * time.Millisecond, err
 }
 
-// TrimUnknown deletes resources of an account that are too old, or too many.
+// TrimUnknown deletes resources of an account that are too old, or too many, or that match a record by
+// now: those would take the place of others.
 func (l Ledger) TrimUnknown(ctx context.Context, account string) error {
+	if _, err := l.s.Exec(ctx, `DELETE FROM {s}gateway_unknown AS u WHERE u.account = ? AND (`+matched()+`)`, account); err != nil {
+		return err
+	}
 	_, err := l.s.Exec(ctx, `DELETE FROM {s}gateway_unknown WHERE account = ? AND last_at <= (SELECT MAX(last_at) FROM (
 			SELECT {now} - ? AS last_at
 			UNION ALL SELECT * FROM (SELECT last_at FROM {s}gateway_unknown WHERE account = ? ORDER BY account, last_at DESC LIMIT 1 OFFSET ?) AS many
@@ -66,8 +80,8 @@ func (l Ledger) TrimUnknown(ctx context.Context, account string) error {
 
 // Unknown returns the resources of an account that match no record, those whose events came last
 // first: at most limit, and those after one, if it is not nil.
-func (l Ledger) Unknown(ctx context.Context, account string, after *Unknown, limit int) ([]Unknown, error) {
-	from, args := unmatched([]string{account})
+func (l Ledger) Unknown(ctx context.Context, account string, grace time.Duration, after *Unknown, limit int) ([]Unknown, error) {
+	from, args := unmatched([]string{account}, grace)
 	if after != nil {
 		from += ` AND (u.last_at < ? OR u.last_at = ? AND (u.family > ? OR u.family = ? AND u.id > ?))`
 		args = append(args, after.Last.UnixMilli(), after.Last.UnixMilli(), after.Family, after.Family, after.ID)
@@ -82,8 +96,8 @@ func (l Ledger) Unknown(ctx context.Context, account string, after *Unknown, lim
 }
 
 // CountUnknown counts the resources of accounts that match no record, by account.
-func (l Ledger) CountUnknown(ctx context.Context, accounts []string) (map[string]int, error) {
-	from, args := unmatched(accounts)
+func (l Ledger) CountUnknown(ctx context.Context, accounts []string, grace time.Duration) (map[string]int, error) {
+	from, args := unmatched(accounts, grace)
 	counts := make(map[string]int)
 	_, err := all(ctx, l, `SELECT u.account, COUNT(*)`+from+` GROUP BY u.account`, args, func(row database.Scanner, _ *struct{}) error {
 		var account string
@@ -93,4 +107,10 @@ func (l Ledger) CountUnknown(ctx context.Context, accounts []string) (map[string
 		return err
 	})
 	return counts, err
+}
+
+// Subscribes reports whether an account has a subscription.
+func (l Ledger) Subscribes(ctx context.Context, account string) (bool, error) {
+	var one int
+	return l.s.Row(ctx, `SELECT 1 FROM `+tables[Subscriptions].name+` WHERE account = ? LIMIT 1`, []any{account}, &one)
 }
