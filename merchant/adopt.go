@@ -197,6 +197,9 @@ func (m *core) AdoptAll(ctx context.Context, list iter.Seq2[Adoption, error]) (a
 		pages[a] = nil
 		var n int64
 		err := m.stored(ctx, func(ctx context.Context, tx sqldb.Tx, _ bool) (err error) {
+			if err := m.db.UseIndexes(ctx, tx); err != nil {
+				return err
+			}
 			n, err = m.queue(ctx, m.ledger(tx), a, page)
 			return err
 		})

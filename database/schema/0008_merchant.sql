@@ -3,7 +3,8 @@
 -- and state is waiting, done or failed. The column adopting counts the adoptions that an order waits
 -- for; adopt_at is until when a process works on those of an account. Table gateway_adopted has the
 -- sum of the entries with which resources came into the books: the account's balance had changed
--- before.
+-- before. The key begins with the ID: whatever the planner takes the table for, it can't read all
+-- adoptions of an account to find some.
 CREATE TABLE {s}gateway_adoptions (
 	account  text NOT NULL,
 	kind     text NOT NULL,
@@ -16,7 +17,7 @@ CREATE TABLE {s}gateway_adoptions (
 	due_at   {int} NOT NULL,
 	attempts {int} NOT NULL,
 	error    text NOT NULL,
-	PRIMARY KEY (account, kind, resource)
+	PRIMARY KEY (resource, kind, account)
 );
 CREATE INDEX gateway_adoptions_due ON {s}gateway_adoptions (account, due_at) WHERE state = 'waiting';
 CREATE INDEX gateway_adoptions_subject ON {s}gateway_adoptions (subject, book) WHERE state = 'waiting';

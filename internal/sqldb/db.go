@@ -190,11 +190,20 @@ func (db *DB) ByIndex(ctx context.Context, run func(Session) error) error {
 		return run(db.Conn())
 	}
 	return db.Transaction(ctx, func(tx Tx) error {
-		if _, err := tx.Exec(ctx, byIndex); err != nil {
+		if err := db.UseIndexes(ctx, tx); err != nil {
 			return err
 		}
 		return run(db.In(tx))
 	})
+}
+
+// UseIndexes is [DB.ByIndex] for the statements of a transaction that this module has begun.
+func (db *DB) UseIndexes(ctx context.Context, tx Tx) error {
+	if db.Dialect() == database.DialectSQLite {
+		return nil
+	}
+	_, err := tx.Exec(ctx, byIndex)
+	return err
 }
 
 const byIndex = `SELECT set_config('jit', 'off', TRUE), set_config('enable_bitmapscan', 'off', TRUE), set_config('enable_seqscan', 'off', TRUE), ` + RaiseCommit

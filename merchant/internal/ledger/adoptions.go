@@ -37,8 +37,10 @@ const (
 // AdoptTask is the adoption of what waits.
 var AdoptTask = Task{column: "adopt_at", condition: ` AND ` + adopts}
 
-// adopts are the accounts with adoptions that are due.
-const adopts = `EXISTS (SELECT 1 FROM {s}gateway_adoptions AS d WHERE d.account = gateway_accounts.name AND d.state = 'waiting' AND d.due_at <= {now})`
+// adopts are the accounts with adoptions that are due. The order keeps the planner from reading the
+// whole table.
+const adopts = `(SELECT d.account FROM {s}gateway_adoptions AS d WHERE d.account = gateway_accounts.name AND d.state = 'waiting' AND d.due_at <= {now}
+	ORDER BY d.account, d.due_at LIMIT 1) IS NOT NULL`
 
 const adoptionColumns = `account, kind, resource, book, subject, request, state, attempts, error, {now} - since`
 
