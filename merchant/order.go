@@ -75,8 +75,11 @@ func shownOrder(subject ledger.Subject, stored *ledger.Order) *Order {
 	}
 	o.Currency, o.Paid, o.Fee, o.Refunded, o.Disputed = stored.Currency, stored.Paid, stored.Fee, stored.Refunded, stored.Disputed
 	o.PaidOut, o.Adjusted = stored.PaidOut, stored.Adjusted
-	o.Price, o.excess = stored.Price, stored.Excess()
-	o.Settled, o.Closed, o.settledBy, o.current = stored.SettledBy != "", stored.Closed, stored.SettledBy, stored.Current
+	o.Price, o.Interest = stored.Price, stored.Interest
+	if stored.PriceCurrency != stored.Currency {
+		o.PriceCurrency = stored.PriceCurrency
+	}
+	o.Settled, o.Closed, o.SettledBy, o.Latest = stored.SettledBy != "", stored.Closed, stored.SettledBy, stored.Current
 	return o
 }
 

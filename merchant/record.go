@@ -133,7 +133,7 @@ type Payout struct {
 }
 
 // Order is the money of an order. Each amount is the sum of the order's entries, in cents
-// of Currency.
+// of Currency. The zero value is an order that was never charged.
 type Order struct {
 	ID       string
 	Book     string // see [Account]
@@ -148,13 +148,17 @@ type Order struct {
 	Settled  bool  // it was paid in full
 	Closed   bool  // it wants no more money, see [Merchant.CloseOrderTx]
 
+	SettledBy string // the ID of the charge that paid it in full, "" before
+	Latest    string // the ID of the charge that was asked for last
+	Interest  int64  // what the charge that paid it in full was asked to pay beyond Price
+
+	// PriceCurrency is the currency of Price if it is not that of the order: then the price is in
+	// none of the order's sums.
+	PriceCurrency gateway.Currency
+
 	Charges []*Charge // the oldest first; nil in a callback
 	Refunds []*Refund // the oldest first; nil in a callback
 	Payouts []*Payout // the oldest first; nil in a callback
-
-	excess    int64
-	settledBy string // the ID of a charge
-	current   string // the ID of the charge that was asked for last
 }
 
 // Left returns what the buyer paid and has not got back, in cents.
@@ -162,8 +166,16 @@ func (o *Order) Left() int64 { return o.Paid - o.Refunded - o.Disputed }
 
 // Excess returns what is left of a settled order beyond its price and the interest that the
 // buyer was asked for, in cents: a second payment, or too much in one. Before it is settled it
-// is 0. There is a [Problem] too.
-func (o *Order) Excess() int64 { return o.excess }
+// is 0. There is a [Problem] too. Of an order that you make in a test without a Price it is 0.
+func (o *Order) Excess() int64 {
+	switch {
+	case !o.Settled, o.Price == 0 && o.SettledBy == "":
+		return 0
+	case o.PriceCurrency != "" && o.PriceCurrency != o.Currency:
+		return o.Left()
+	}
+	return max(0, o.Left()-o.Price-o.Interest)
+}
 
 // Net returns what remains for you, in cents: Left, less Fee and PaidOut, with what was
 // adjusted.
@@ -172,18 +184,30 @@ func (o *Order) Net() int64 { return o.Left() - o.Fee - o.PaidOut + o.Adjusted }
 // Current returns the charge to show to the buyer: the one that paid the order, or else
 // the one that [Merchant.Charge] returned last or, if that has ended, the newest one that
 // may still be paid. It is nil if there is none.
+//
+// It needs Charges with their State. Of an order that you make in a test without SettledBy, the
+// one that paid it is the newest one that was paid.
 func (o *Order) Current() *Charge {
-	var current *Charge
+	var open, paid *Charge
 	for _, c := range o.Charges {
 		switch c.State {
 		case New, Unknown, Ambiguous, Pending, Underpaid:
-			if current == nil || current.ID != o.current {
-				current = c
+			if open == nil || o.Latest == "" || open.ID != o.Latest {
+				open = c
+			}
+		case Paid, Refunded, Disputed:
+			if o.Settled || !o.Closed && c.State == Paid {
+				paid = c
 			}
 		}
-		if c.ID == o.settledBy {
+		if o.SettledBy != "" && c.ID == o.SettledBy {
 			return c
 		}
 	}
-	return current
+	switch {
+	case o.SettledBy != "" || paid == nil, !o.Settled && open != nil:
+		return open
+	default:
+		return paid
+	}
 }
