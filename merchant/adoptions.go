@@ -90,7 +90,7 @@ func (m *core) AdoptAll(ctx context.Context, list iter.Seq2[Adoption, error]) (a
 // Adoptions returns how many adoptions of an account wait, are done, and have failed: each of
 // these is a [Problem] until it is adopted after all. With one account its name may be "". The
 // error is [ErrAccount] if there is no such account.
-func (m *core) Adoptions(ctx context.Context, account string) (waiting, done, failed int, err error) {
+func (m *reading) Adoptions(ctx context.Context, account string) (waiting, done, failed int, err error) {
 	a, err := m.account(account)
 	if err != nil {
 		return 0, 0, 0, err

@@ -18,10 +18,10 @@ import (
 func (m *Merchant[TX]) Book(name string) *Merchant[TX] { return &Merchant[TX]{*m.bound(name)} }
 
 // bound returns m bound to a book, or to none.
-func (m *core) bound(book string) *core { return &core{shared: m.shared, ofBook: book} }
+func (m *core) bound(book string) *core { return &core{*m.within(book), m.shared} }
 
 // books returns the books of the process's accounts, or the one that m is bound to.
-func (m *core) books() []string {
+func (m *reading) books() []string {
 	if m.ofBook != "" {
 		return []string{m.ofBook}
 	}
@@ -36,7 +36,7 @@ func (m *core) books() []string {
 }
 
 // oneBook returns the book of a record that only its ID names.
-func (m *core) oneBook(ctx context.Context) (string, error) {
+func (m *reading) oneBook(ctx context.Context) (string, error) {
 	own := m.books()
 	switch {
 	case len(own) > 1:
@@ -52,7 +52,7 @@ func (m *core) oneBook(ctx context.Context) (string, error) {
 }
 
 // orderSubject returns the subject of an order that only its ID names.
-func (m *core) orderSubject(ctx context.Context, id string) (ledger.Subject, error) {
+func (m *reading) orderSubject(ctx context.Context, id string) (ledger.Subject, error) {
 	book, err := m.oneBook(ctx)
 	return ledger.OrderSubject(book, id), err
 }

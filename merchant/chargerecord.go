@@ -98,7 +98,7 @@ func (r *refund) row(ch *charge) (ledger.Refund, error) {
 }
 
 // loadCharges returns charges without their refunds, those of a subject the oldest first.
-func (m *core) loadCharges(ctx context.Context, l ledger.Ledger, w ledger.Where) ([]*charge, error) {
+func (m *reading) loadCharges(ctx context.Context, l ledger.Ledger, w ledger.Where) ([]*charge, error) {
 	rows, err := l.Rows(ctx, ledger.Charges, w)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (m *core) loadCharges(ctx context.Context, l ledger.Ledger, w ledger.Where)
 	return charges, nil
 }
 
-func (m *core) chargeOf(row *ledger.Row) (*charge, error) {
+func (m *reading) chargeOf(row *ledger.Row) (*charge, error) {
 	ch := &charge{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
 	err := decode(row.Record, &ch.chargeRecord)
 	ch.readAt = ch.Books.ReadAt
@@ -120,7 +120,7 @@ func (m *core) chargeOf(row *ledger.Row) (*charge, error) {
 }
 
 // loadCharge returns a charge without its refunds, or [ErrNotFound].
-func (m *core) loadCharge(ctx context.Context, l ledger.Ledger, id string) (*charge, error) {
+func (m *reading) loadCharge(ctx context.Context, l ledger.Ledger, id string) (*charge, error) {
 	row, err := l.Charge(ctx, id)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (m *core) loadCharge(ctx context.Context, l ledger.Ledger, id string) (*cha
 }
 
 // chargesOf returns charges that were read with their refunds.
-func (m *core) chargesOf(is ledger.Records) ([]*charge, error) {
+func (m *reading) chargesOf(is ledger.Records) ([]*charge, error) {
 	charges, byID := make([]*charge, len(is.Charges)), make(map[string]*charge, len(is.Charges))
 	for i := range is.Charges {
 		ch, err := m.chargeOf(&is.Charges[i])
@@ -221,7 +221,7 @@ func (a *account) readTransaction(ctx context.Context, id string, source books.S
 	if err := a.present(); err != nil {
 		return r, err
 	}
-	r.Source, r.At = source, a.m.clock.now()
+	r.Source, r.At = source, a.clock.now()
 	r.Resource, err = a.Client.Transactions.Get(ctx, id)
 	return r, err
 }

@@ -39,7 +39,7 @@ const (
 // The error is [ErrAccount] if there is no such account, [gateway.ErrValidation] if the
 // month or the format is none, and otherwise that of w or the database; then what was
 // written is incomplete.
-func (m *core) Export(ctx context.Context, w io.Writer, account, month string, format Format) error {
+func (m *reading) Export(ctx context.Context, w io.Writer, account, month string, format Format) error {
 	const op = "books.export"
 	a, err := m.account(account)
 	if err != nil {

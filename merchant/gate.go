@@ -51,6 +51,9 @@ type Outage struct {
 
 // outage returns the account's outage, or nil.
 func (a *account) outage() *Outage {
+	if a.gate == nil { // of reports
+		return nil
+	}
 	is := a.gate.State()
 	if !is.Closed {
 		return nil

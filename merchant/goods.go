@@ -51,13 +51,28 @@ type Access struct {
 	Ends  bool // it will not be renewed: it is canceled, or will be
 }
 
+// callback is a callback, and whether a process has it.
+type callback struct {
+	name books.Callback
+	set  bool
+}
+
 // heard returns the callbacks for which a process delivers facts, and those that are nil.
 // What this release does not know, as a newer one's, is in neither list.
 func heard(on *Callbacks[sqldb.Tx]) (yes, no []books.Callback) {
-	for _, c := range []struct {
-		name books.Callback
-		set  bool
-	}{
+	for _, c := range callbacks(on) {
+		if c.set {
+			yes = append(yes, c.name)
+		} else {
+			no = append(no, c.name)
+		}
+	}
+	return yes, no
+}
+
+// callbacks returns all callbacks that this release knows.
+func callbacks(on *Callbacks[sqldb.Tx]) []callback {
+	return []callback{
 		{books.OnGoods, on.Goods != nil},
 		{books.OnAccess, on.Access != nil},
 		{books.OnPaid, on.Paid != nil},
@@ -69,14 +84,7 @@ func heard(on *Callbacks[sqldb.Tx]) (yes, no []books.Callback) {
 		{books.OnPayout, on.Payout != nil},
 		{books.OnSubscription, on.Subscription != nil},
 		{onProblem, on.Problem != nil},
-	} {
-		if c.set {
-			yes = append(yes, c.name)
-		} else {
-			no = append(no, c.name)
-		}
 	}
-	return yes, no
 }
 
 // judge adds the facts about goods and access that follow from what work has changed.

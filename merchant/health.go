@@ -99,15 +99,15 @@ type AccountHealth struct {
 
 // Health counts what waits and what fails, for dashboards and for the page of whoever is on
 // call: a few queries in indexes, whose cost grows with what is counted.
-func (m *core) Health(ctx context.Context) (Health, error) {
+func (m *reading) Health(ctx context.Context) (Health, error) {
 	var h Health
 	for _, a := range m.sorted() {
 		is := AccountHealth{Name: a.Name, Outage: a.outage()}
 		var err error
-		if is.Operations, err = a.outbox.Counts(ctx); err != nil {
+		if is.Operations, err = a.requests.Counts(ctx); err != nil {
 			return h, err
 		}
-		if is.Events, err = a.receiver.Counts(ctx); err != nil {
+		if is.Events, err = a.inbox.Counts(ctx); err != nil {
 			return h, err
 		}
 		h.Problems += int(is.Operations[operations.Ambiguous]+is.Operations[operations.Dead]) + is.Events.Dead
@@ -131,7 +131,7 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		if h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names); err != nil {
 			return err
 		}
-		unknown, err := l.CountUnknown(ctx, names, m.cfg.lag())
+		unknown, err := l.CountUnknown(ctx, names, m.lag)
 		if err != nil {
 			return err
 		}

@@ -14,9 +14,9 @@ import (
 
 // Accounts returns the names of the accounts of this process, in alphabetical order: those of
 // the book that [Merchant.Book] has bound it to, or all.
-func (m *core) Accounts() []string { return m.names() }
+func (m *reading) Accounts() []string { return m.names() }
 
-func (m *core) names() []string {
+func (m *reading) names() []string {
 	names := make([]string, 0, len(m.accounts))
 	for _, a := range m.sorted() {
 		names = append(names, a.Name)
@@ -26,7 +26,7 @@ func (m *core) names() []string {
 
 // Zone returns the time zone of an account, see [Account]. With one account its name may be
 // "". The error is [ErrAccount] if there is no such account.
-func (m *core) Zone(account string) (*time.Location, error) {
+func (m *reading) Zone(account string) (*time.Location, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -47,9 +47,9 @@ type Record struct {
 // of the record. With one book its name may be "". The error is [ErrNotFound] if there is no
 // such record, and [ErrAccount] if there is no such book. What only the outbox or the receiver
 // of an account knows is missing if this process lacks the account.
-func (m *core) Record(ctx context.Context, book, kind, id string) (*Record, error) {
+func (m *reading) Record(ctx context.Context, book, kind, id string) (*Record, error) {
 	if book != "" {
-		m = m.bound(book)
+		m = m.within(book)
 	}
 	book, err := m.oneBook(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (m *core) Record(ctx context.Context, book, kind, id string) (*Record, erro
 }
 
 // problemsAbout returns the open problems of a subject, each from an index.
-func (m *core) problemsAbout(ctx context.Context, l ledger.Ledger, subject ledger.Subject, charges []*Charge) ([]*Problem, error) {
+func (m *reading) problemsAbout(ctx context.Context, l ledger.Ledger, subject ledger.Subject, charges []*Charge) ([]*Problem, error) {
 	rows, err := l.Problems(ctx, ledger.ProblemWhere{Subject: subject, Open: true, Not: ProblemAmbiguous})
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (m *core) problemsAbout(ctx context.Context, l ledger.Ledger, subject ledge
 		if a == nil {
 			continue
 		}
-		entries, err := a.outbox.List(ctx, operations.Query{States: undecided, Kind: of.Kind, Key: of.Key})
+		entries, err := a.requests.List(ctx, operations.Query{States: undecided, Kind: of.Kind, Key: of.Key})
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func (m *core) problemsAbout(ctx context.Context, l ledger.Ledger, subject ledge
 
 // Problem returns an open problem by its ID. The error is [ErrNotFound] if no problem with
 // the ID is open, and [ErrAccount] if this process lacks its account.
-func (m *core) Problem(ctx context.Context, id string) (*Problem, error) {
+func (m *reading) Problem(ctx context.Context, id string) (*Problem, error) {
 	l := m.outside()
 	where, rest, _ := strings.Cut(id, "/")
 	account, key, _ := strings.Cut(rest, "/")
@@ -161,7 +161,7 @@ func (m *core) Problem(ctx context.Context, id string) (*Problem, error) {
 }
 
 // event returns the problem of a dead letter.
-func (m *core) event(ctx context.Context, account, key string) (*Problem, error) {
+func (m *reading) event(ctx context.Context, account, key string) (*Problem, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (m *core) event(ctx context.Context, account, key string) (*Problem, error)
 }
 
 // operation returns the problem of a request that waits for a person.
-func (m *core) operation(ctx context.Context, account, number string) (*Problem, error) {
+func (m *reading) operation(ctx context.Context, account, number string) (*Problem, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -204,12 +204,12 @@ type DeadLetter struct {
 // DeadLetters returns a page of the events of an account that could not be handled, the
 // oldest first. With one account its name may be "". The error is [ErrAccount] if there is
 // no such account, and otherwise that of [webhook.Receiver.DeadLetters].
-func (m *core) DeadLetters(ctx context.Context, account string, q webhook.DeadLetterQuery) ([]DeadLetter, error) {
+func (m *reading) DeadLetters(ctx context.Context, account string, q webhook.DeadLetterQuery) ([]DeadLetter, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
 	}
-	letters, err := a.receiver.DeadLetters(ctx, q)
+	letters, err := a.inbox.DeadLetters(ctx, q)
 	if err != nil {
 		return nil, err
 	}

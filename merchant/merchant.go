@@ -26,35 +26,32 @@ import (
 	"github.com/gateway-go/gateway/webhook/sqlstore"
 )
 
-// core is what a [Merchant] is without the type of its transactions, and the book that it is
-// bound to, "" if it is bound to none.
+// core is what a [Merchant] is without the type of its transactions.
 type core struct {
+	reading
 	*shared
-
-	ofBook string
 }
 
-// shared is what is the same for all books.
+// shared is what is the same for all books, besides what reads them.
 type shared struct {
 	cfg       Config
 	callbacks Callbacks[sqldb.Tx]
 	in        func(tx any) sqldb.Tx // of a user's transaction
-	db        *sqldb.DB
 	clock     clock
-	accounts  map[string]*account // of this process
-	heard     []books.Callback    // for which this process delivers facts
-	unheard   []books.Callback    // that are nil
-	due       chan struct{}       // has an element if a fact waits for its callback
-	coming    chan struct{}       // has an element if the transaction that is going to be committed has such a fact
+	due       chan struct{} // has an element if a fact waits for its callback
+	coming    chan struct{} // has an element if the transaction that is going to be committed has such a fact
 	events    *sqlstore.Store[sqldb.Tx]
 	phase     atomic.Int32 // of Run, see Ready
 }
 
-// account is an account with what sends and receives for it.
+// account is an account with what reads, sends and receives for it. One that this process lacks,
+// or that only reports are read of, has neither a client, nor an outbox, nor a receiver.
 type account struct {
 	Account
 
-	m        *core
+	requests accountRequests
+	inbox    accountEvents
+	clock    *clock
 	gate     *gate.Gate
 	outbox   *operations.Outbox[sqldb.Tx]
 	receiver *webhook.Receiver
@@ -69,10 +66,10 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 	if err := cfg.set(); err != nil {
 		return err
 	}
-	m.cfg, m.callbacks, m.accounts = cfg, on, make(map[string]*account)
+	m.cfg, m.callbacks = cfg, on
 	m.due, m.coming = make(chan struct{}, 1), make(chan struct{}, 1)
+	m.ground = newGround(sqldb.New(driver, cfg.Location, cfg.Logger), cfg.lag())
 	m.heard, m.unheard = heard(&on)
-	m.db = sqldb.New(driver, cfg.Location, cfg.Logger)
 	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
 	for _, a := range cfg.Accounts {
 		if err := m.add(a, m.db.Shared()); err != nil {
@@ -111,7 +108,7 @@ func (m *core) add(cfg Account, driver database.Driver[sqldb.Tx]) (err error) {
 	if m.accounts[cfg.Name] != nil {
 		return fmt.Errorf("%w: Config.Accounts has two accounts with the name %s", ErrAccount, cfg.Name)
 	}
-	a := &account{Account: cfg, m: m.bound(cfg.Book)}
+	a := &account{Account: cfg, clock: &m.clock}
 	if err := a.gated(&m.cfg); err != nil {
 		return err
 	}
@@ -123,6 +120,7 @@ func (m *core) add(cfg Account, driver database.Driver[sqldb.Tx]) (err error) {
 	if err != nil {
 		return err
 	}
+	a.requests = a.outbox
 	operations.OnResult(a.outbox, func(ctx context.Context, tx sqldb.Tx, r operations.TransactionResult) error {
 		return m.storeCharge(ctx, tx, a, r)
 	})
@@ -135,25 +133,6 @@ func (m *core) add(cfg Account, driver database.Driver[sqldb.Tx]) (err error) {
 	m.storeSubscriptions(a)
 	m.accounts[a.Name] = a
 	return nil
-}
-
-// account returns an account by its name, which may be omitted if there is only one.
-func (m *core) account(name string) (*account, error) {
-	own := m.sorted()
-	for _, a := range own {
-		if a.Name == name || name == "" && len(own) == 1 {
-			return a, nil
-		}
-	}
-	switch other := m.accounts[name]; {
-	case other != nil:
-		return nil, fmt.Errorf("%w: the account %s is in the book %s, not in %s", ErrAccount, name, other.Book, m.ofBook)
-	case name == "" && len(own) > 1:
-		return nil, fmt.Errorf("%w: there are several accounts: name one", ErrAccount)
-	case name == "":
-		return nil, fmt.Errorf("%w: this process has no account of the book %s", ErrAccount, m.ofBook)
-	}
-	return nil, fmt.Errorf("%w: there is no account %q", ErrAccount, name)
 }
 
 // Webhook returns the handler of an account's webhook URL. It stores each event before it
@@ -257,27 +236,6 @@ func (m *core) Refresh(ctx context.Context, id string) error {
 		return fmt.Errorf("%w: charge, payout or subscription %s", ErrNotFound, id)
 	}
 	return failed
-}
-
-// ledger returns the tables in a transaction.
-func (m *core) ledger(tx sqldb.Tx) ledger.Ledger { return ledger.Of(m.db.In(tx)) }
-
-// outside returns the tables outside of a transaction.
-func (m *core) outside() ledger.Ledger { return ledger.Of(m.db.Conn()) }
-
-// anyAccount returns an account that has records, also one that this process lacks: what it
-// has can be read.
-func (m *core) anyAccount(name, book string) *account {
-	if a := m.accounts[name]; a != nil {
-		return a
-	}
-	return &account{Account: Account{Name: name, Book: book, Zone: time.UTC}, m: m.bound(book)}
-}
-
-// byIndex returns the tables for statements that PostgreSQL must not carry out by reading all
-// of one; see [sqldb.DB.ByIndex].
-func (m *core) byIndex(ctx context.Context, run func(ledger.Ledger) error) error {
-	return m.db.ByIndex(ctx, func(s sqldb.Session) error { return run(ledger.Of(s)) })
 }
 
 // present returns an error if this process lacks the account, so that nothing can be sent or

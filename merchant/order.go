@@ -10,11 +10,11 @@ import (
 
 // Order returns the money of an order with its charges, refunds and payouts. All is zero if it
 // has none. The error is [ErrAccount] if there are several books, see [Merchant.Book].
-func (m *core) Order(ctx context.Context, id string) (*Order, error) {
+func (m *reading) Order(ctx context.Context, id string) (*Order, error) {
 	return m.orderIn(ctx, m.outside(), id)
 }
 
-func (m *core) orderIn(ctx context.Context, l ledger.Ledger, id string) (*Order, error) {
+func (m *reading) orderIn(ctx context.Context, l ledger.Ledger, id string) (*Order, error) {
 	subject, err := m.orderSubject(ctx, id)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (m *Merchant[TX]) OrderTx(ctx context.Context, tx TX, id string) (*Order, e
 }
 
 // showOrder returns what has money, with its charges, refunds and payouts if they are wanted.
-func (m *core) showOrder(ctx context.Context, l ledger.Ledger, subject ledger.Subject, records bool) (*Order, error) {
+func (m *reading) showOrder(ctx context.Context, l ledger.Ledger, subject ledger.Subject, records bool) (*Order, error) {
 	stored, is, err := l.Order(ctx, subject, ledger.With{Charges: records})
 	if err != nil {
 		return nil, err

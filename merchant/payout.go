@@ -164,7 +164,7 @@ func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *P
 }
 
 // loadPayout returns a payout of a book, or [ErrNotFound].
-func (m *core) loadPayout(ctx context.Context, l ledger.Ledger, book, id string) (*payout, error) {
+func (m *reading) loadPayout(ctx context.Context, l ledger.Ledger, book, id string) (*payout, error) {
 	row, err := l.Row(ctx, ledger.Payouts, book, id)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (m *core) loadPayout(ctx context.Context, l ledger.Ledger, book, id string)
 	return m.payoutOf(row)
 }
 
-func (m *core) payoutOf(row *ledger.Row) (*payout, error) {
+func (m *reading) payoutOf(row *ledger.Row) (*payout, error) {
 	p := &payout{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
 	err := decode(row.Record, &p.payoutRecord)
 	p.readAt = p.ReadAt
@@ -214,7 +214,7 @@ func (m *core) Payout(ctx context.Context, p PayoutParams) (*Payout, error) {
 
 // PayoutByID returns a payout. The error is [ErrNotFound] if there is none with the ID, and
 // [ErrAccount] if there are several books, see [Merchant.Book].
-func (m *core) PayoutByID(ctx context.Context, id string) (*Payout, error) {
+func (m *reading) PayoutByID(ctx context.Context, id string) (*Payout, error) {
 	book, err := m.oneBook(ctx)
 	if err != nil {
 		return nil, err
@@ -330,7 +330,7 @@ func (a *account) readTransfer(ctx context.Context, id string, source books.Sour
 	if err := a.present(); err != nil {
 		return r, err
 	}
-	r.Source, r.At = source, a.m.clock.now()
+	r.Source, r.At = source, a.clock.now()
 	r.Resource, err = a.Client.Transfers.Get(ctx, id)
 	return r, err
 }

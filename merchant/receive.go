@@ -28,6 +28,7 @@ func (m *core) receive(a *account, events *sqlstore.Store[sqldb.Tx]) (err error)
 	if err != nil {
 		return fmt.Errorf("merchant: account %s: %w", a.Name, err)
 	}
+	a.inbox = a.receiver
 	a.handle(m)
 	return nil
 }

@@ -295,7 +295,7 @@ func (a *account) letter(ctx context.Context, key string) (letter *webhook.DeadL
 
 // stuck returns a request that waits for a person, or [ErrNotFound].
 func (a *account) stuck(ctx context.Context, id int64) (*operations.Entry, error) {
-	list, err := a.outbox.List(ctx, operations.Query{States: undecided, After: id - 1, Limit: 1})
+	list, err := a.requests.List(ctx, operations.Query{States: undecided, After: id - 1, Limit: 1})
 	if err != nil {
 		return nil, err
 	}

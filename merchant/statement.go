@@ -76,7 +76,7 @@ func (a *account) month(op, month string) (time.Time, error) {
 // Month returns the statement of an account and a month, such as "2026-11". With one
 // account its name may be "". The error is [ErrAccount] if there is no such account, and
 // [gateway.ErrValidation] if the month is no month.
-func (m *core) Month(ctx context.Context, account, month string) (*Statement, error) {
+func (m *reading) Month(ctx context.Context, account, month string) (*Statement, error) {
 	a, err := m.account(account)
 	if err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func (m *core) CheckMonth(ctx context.Context, account, month string) (*Statemen
 	if err != nil {
 		return nil, nil, err
 	}
-	ck := &check{account: a, l: m.outside(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), currency: s.Currency, seen: make(map[string]bool)}
+	ck := &check{m: &m.reading, account: a, l: m.outside(), month: month, begin: begin, end: begin.AddDate(0, 1, 0), currency: s.Currency, seen: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{ck.totals, ck.orders, ck.listed, ck.older, ck.listedTransfers, ck.olderTransfers, ck.balance} {
 		if err := step(ctx); err != nil {
 			return nil, nil, err
@@ -292,6 +292,7 @@ func (m *core) CheckMonth(ctx context.Context, account, month string) (*Statemen
 
 // check compares the entries of an account's month.
 type check struct {
+	m           *reading
 	account     *account
 	l           ledger.Ledger
 	month       string

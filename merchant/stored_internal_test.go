@@ -24,7 +24,7 @@ var commits = map[string]string{
 	"stored.go: noted sure":         "it is",
 	"stored.go: surely stored":      "found out by sure",
 	"desk.go: once Transaction":     "see its callers",
-	"merchant.go: byIndex ByIndex":  "see its callers that write",
+	"reading.go: byIndex ByIndex":   "see its callers that write",
 
 	// Verbs, which return [ErrMaybeStored].
 	"charge.go: charge sends":                    "found by its call",
@@ -191,7 +191,7 @@ func (c *committing) call(n ast.Node) string {
 	return ""
 }
 
-// byIndex notes the tables of a transaction that [core.byIndex] commits.
+// byIndex notes the tables of a transaction that [reading.byIndex] commits.
 func (c *committing) byIndex(call *ast.CallExpr) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || method.Sel.Name != "byIndex" {

@@ -115,7 +115,7 @@ func (s *subscription) shown(o *Order) *Subscription {
 }
 
 // loadSubscription returns a subscription of a book, or [ErrNotFound].
-func (m *core) loadSubscription(ctx context.Context, l ledger.Ledger, book, id string) (*subscription, error) {
+func (m *reading) loadSubscription(ctx context.Context, l ledger.Ledger, book, id string) (*subscription, error) {
 	row, err := l.Row(ctx, ledger.Subscriptions, book, id)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (m *core) loadSubscription(ctx context.Context, l ledger.Ledger, book, id s
 	return m.subscriptionOf(row)
 }
 
-func (m *core) subscriptionOf(row *ledger.Row) (*subscription, error) {
+func (m *reading) subscriptionOf(row *ledger.Row) (*subscription, error) {
 	s := &subscription{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
 	err := decode(row.Record, &s.subscriptionRecord)
 	s.readAt = s.Books.ReadAt
@@ -132,7 +132,7 @@ func (m *core) subscriptionOf(row *ledger.Row) (*subscription, error) {
 
 // showSubscription returns a subscription as the merchant gets it, with its charges if they
 // are wanted.
-func (m *core) showSubscription(ctx context.Context, l ledger.Ledger, subject ledger.Subject, charges bool) (*Subscription, error) {
+func (m *reading) showSubscription(ctx context.Context, l ledger.Ledger, subject ledger.Subject, charges bool) (*Subscription, error) {
 	s, err := m.loadSubscription(ctx, l, subject.Book, ledger.SubscriptionID(subject))
 	if err != nil {
 		return nil, err
@@ -419,7 +419,7 @@ func (s *subscription) read(ctx context.Context, source books.Source) (func(*ben
 		if err := s.account.present(); err != nil {
 			return nil, err
 		}
-		r := books.Reading[gateway.Subscription]{Source: source, At: s.account.m.clock.now()}
+		r := books.Reading[gateway.Subscription]{Source: source, At: s.account.clock.now()}
 		var err error
 		if r.Resource, err = s.account.Client.Subscriptions.Get(ctx, s.Books.SubscriptionID); err != nil {
 			return nil, err

@@ -238,7 +238,7 @@ func (m *core) sentSubscription(ctx context.Context, stored *Subscription, err e
 // Subscription returns a subscription with its charges and their money. The error is
 // [ErrNotFound] if there is none with the ID, and [ErrAccount] if there are several books, see
 // [Merchant.Book].
-func (m *core) Subscription(ctx context.Context, id string) (*Subscription, error) {
+func (m *reading) Subscription(ctx context.Context, id string) (*Subscription, error) {
 	book, err := m.oneBook(ctx)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type Hit struct {
 // subscription, the ID of a charge, which is its external_ref, the gateway's ID of a
 // transaction, transfer or subscription, or the end-to-end ID of a Pix. The case of the gateway's IDs does not matter. The list is empty
 // if there is no such record.
-func (m *core) Find(ctx context.Context, id string) (hits []Hit, err error) {
+func (m *reading) Find(ctx context.Context, id string) (hits []Hit, err error) {
 	found, err := m.outside().Find(ctx, m.books(), id)
 	for _, h := range found {
 		hits = append(hits, Hit{As: h.As, Kind: h.Kind, Book: h.Subject.Book, Account: h.Account, Record: h.Record, Order: ledger.OrderID(h.Subject)})
@@ -54,7 +54,7 @@ const (
 
 // requestOf returns the request of an operation. Without a record its key is all that is
 // known.
-func (m *core) requestOf(ctx context.Context, l ledger.Ledger, e *operations.Entry) (ledger.Request, error) {
+func (m *reading) requestOf(ctx context.Context, l ledger.Ledger, e *operations.Entry) (ledger.Request, error) {
 	list, err := l.Requests(ctx, ledger.RequestWhere{Account: e.Account, Key: e.Key})
 	if err != nil {
 		return ledger.Request{}, err
@@ -144,7 +144,7 @@ const failedOften = 5
 // Alert if the list is not empty. A problem stays on it until [Merchant.Resolve] ends it, or
 // until it no longer holds: the rest is paid, a callback succeeds, the gateway shows a refund
 // after all.
-func (m *core) Problems(ctx context.Context) ([]*Problem, error) {
+func (m *reading) Problems(ctx context.Context) ([]*Problem, error) {
 	l := m.outside()
 	// The outbox says what is ambiguous: it knows it first, and until it is resolved.
 	rows, err := l.Problems(ctx, ledger.ProblemWhere{Open: true, Accounts: m.names(), Not: ProblemAmbiguous})
@@ -240,7 +240,7 @@ func callbackProblems(failing []ledger.Failing) []*Problem {
 }
 
 // sorted returns the process's accounts by name: those of the book that m is bound to, or all.
-func (m *core) sorted() []*account {
+func (m *reading) sorted() []*account {
 	all := slices.SortedFunc(maps.Values(m.accounts), func(a, b *account) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.DeleteFunc(all, func(a *account) bool { return m.ofBook != "" && a.Book != m.ofBook })
 }
@@ -249,7 +249,7 @@ func (m *core) sorted() []*account {
 const page = 500
 
 // deadLetters returns the problems of the events that could not be handled.
-func (m *core) deadLetters(ctx context.Context, t ledger.Ledger) (list []*Problem, err error) {
+func (m *reading) deadLetters(ctx context.Context, t ledger.Ledger) (list []*Problem, err error) {
 	for _, a := range m.sorted() {
 		err := a.letters(ctx, func(l *webhook.DeadLetter) (bool, error) {
 			p, _, err := a.letterProblem(ctx, t, l)
@@ -266,7 +266,7 @@ func (m *core) deadLetters(ctx context.Context, t ledger.Ledger) (list []*Proble
 // letters calls visit with each dead letter of the account until it returns false.
 func (a *account) letters(ctx context.Context, visit func(*webhook.DeadLetter) (more bool, err error)) error {
 	for q := (webhook.DeadLetterQuery{Limit: page}); ; {
-		list, err := a.receiver.DeadLetters(ctx, q)
+		list, err := a.inbox.DeadLetters(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -306,10 +306,10 @@ func (a *account) letterProblem(ctx context.Context, t ledger.Ledger, l *webhook
 var undecided = []operations.State{operations.Ambiguous, operations.Dead}
 
 // stuckOperations returns the problems of the requests that wait for a person.
-func (m *core) stuckOperations(ctx context.Context, l ledger.Ledger) (list []*Problem, err error) {
+func (m *reading) stuckOperations(ctx context.Context, l ledger.Ledger) (list []*Problem, err error) {
 	for _, a := range m.sorted() {
 		for after := int64(0); ; {
-			entries, err := a.outbox.List(ctx, operations.Query{States: undecided, After: after, Limit: page})
+			entries, err := a.requests.List(ctx, operations.Query{States: undecided, After: after, Limit: page})
 			if err != nil {
 				return nil, err
 			}
@@ -376,7 +376,7 @@ type Step struct {
 // decisions. The list is empty if there is no such order. It lacks the requests of accounts
 // that this process lacks. The error is [ErrAccount] if there are several books, see
 // [Merchant.Book].
-func (m *core) Story(ctx context.Context, order string) ([]Step, error) {
+func (m *reading) Story(ctx context.Context, order string) ([]Step, error) {
 	subject, err := m.orderSubject(ctx, order)
 	if err != nil {
 		return nil, err
@@ -384,7 +384,7 @@ func (m *core) Story(ctx context.Context, order string) ([]Step, error) {
 	return m.story(ctx, m.outside(), subject)
 }
 
-func (m *core) story(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (story []Step, err error) {
+func (m *reading) story(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (story []Step, err error) {
 	for _, steps := range []func(context.Context, ledger.Ledger, ledger.Subject) ([]Step, error){m.requestSteps, m.factSteps, problemSteps, decisionSteps} {
 		more, err := steps(ctx, l, subject)
 		if err != nil {
@@ -396,7 +396,7 @@ func (m *core) story(ctx context.Context, l ledger.Ledger, subject ledger.Subjec
 	return story, nil
 }
 
-func (m *core) requestSteps(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (steps []Step, err error) {
+func (m *reading) requestSteps(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (steps []Step, err error) {
 	requests, err := l.Requests(ctx, ledger.RequestWhere{Subject: subject})
 	if err != nil {
 		return nil, err
@@ -406,7 +406,7 @@ func (m *core) requestSteps(ctx context.Context, l ledger.Ledger, subject ledger
 		if a == nil { // only its outbox has the request
 			continue
 		}
-		list, err := a.outbox.List(ctx, operations.Query{Kind: r.Kind, Key: r.Key})
+		list, err := a.requests.List(ctx, operations.Query{Kind: r.Kind, Key: r.Key})
 		if err != nil {
 			return nil, err
 		}
@@ -427,7 +427,7 @@ func (m *core) requestSteps(ctx context.Context, l ledger.Ledger, subject ledger
 }
 
 // factSteps returns the facts, and their callbacks.
-func (m *core) factSteps(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (steps []Step, err error) {
+func (m *reading) factSteps(ctx context.Context, l ledger.Ledger, subject ledger.Subject) (steps []Step, err error) {
 	facts, err := l.FactsOf(ctx, subject)
 	for i := range facts {
 		f := &facts[i]

@@ -80,7 +80,7 @@ func (m *core) auditTotals(ctx context.Context, a *account) error {
 	return m.db.Transaction(ctx, func(tx sqldb.Tx) error { return m.ledger(tx).RepairTotals(ctx, a.Name, month) })
 }
 
-func (m *core) wrongTotals(ctx context.Context, a *account, month string) (wrong []ledger.Wrong, err error) {
+func (m *reading) wrongTotals(ctx context.Context, a *account, month string) (wrong []ledger.Wrong, err error) {
 	err = m.byIndex(ctx, func(l ledger.Ledger) (err error) {
 		wrong, err = l.WrongTotals(ctx, a.Name, month)
 		return err
@@ -90,7 +90,7 @@ func (m *core) wrongTotals(ctx context.Context, a *account, month string) (wrong
 
 // totals compares the totals of the month with its entries.
 func (k *check) totals(ctx context.Context) error {
-	wrong, err := k.account.m.wrongTotals(ctx, k.account, k.month)
+	wrong, err := k.m.wrongTotals(ctx, k.account, k.month)
 	for _, w := range wrong {
 		k.add(Difference{
 			Kind: DiffTotal, Here: w.Sum, There: w.Entries,

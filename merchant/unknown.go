@@ -38,7 +38,7 @@ type UnknownQuery struct {
 // Unknown returns a page of the resources of an account that match no record, those whose events
 // came last first. The error is [ErrAccount] if there is no such account, and
 // [gateway.ErrValidation] if the limit is negative.
-func (m *core) Unknown(ctx context.Context, q UnknownQuery) (list []UnknownResource, err error) {
+func (m *reading) Unknown(ctx context.Context, q UnknownQuery) (list []UnknownResource, err error) {
 	a, err := m.account(q.Account)
 	switch {
 	case err != nil:
@@ -52,7 +52,7 @@ func (m *core) Unknown(ctx context.Context, q UnknownQuery) (list []UnknownResou
 	}
 	var rows []ledger.Unknown
 	err = m.byIndex(ctx, func(l ledger.Ledger) (err error) {
-		rows, err = l.Unknown(ctx, a.Name, m.cfg.lag(), after, cmp.Or(q.Limit, 100))
+		rows, err = l.Unknown(ctx, a.Name, m.lag, after, cmp.Or(q.Limit, 100))
 		return err
 	})
 	for _, u := range rows {

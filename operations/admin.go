@@ -22,12 +22,12 @@ type Query struct {
 }
 
 // List returns operations in the order in which they were inserted.
-func (o *Outbox[TX]) List(ctx context.Context, q Query) ([]*Entry, error) {
-	c, err := o.store.conn(ctx)
+func (r *reader) List(ctx context.Context, q Query) ([]*Entry, error) {
+	c, err := r.store.conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	where, args := `account = ? AND id > ?`, []any{o.store.account.Name, q.After}
+	where, args := `account = ? AND id > ?`, []any{r.store.account.Name, q.After}
 	for _, is := range []struct{ column, value string }{{"kind", q.Kind}, {"key", q.Key}, {"resource", q.Resource}} {
 		if is.value != "" {
 			where, args = where+` AND `+is.column+` = ?`, append(args, is.value)
@@ -111,8 +111,8 @@ func (o *Outbox[TX]) FindAllTx(ctx context.Context, tx TX, kind string, keys []s
 
 // Counts returns how many operations of the account are in each state except
 // [Done]. Alert on [Ambiguous] and [Dead].
-func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
-	if _, err := o.store.conn(ctx); err != nil {
+func (r *reader) Counts(ctx context.Context) (map[State]int64, error) {
+	if _, err := r.store.conn(ctx); err != nil {
 		return nil, err
 	}
 	type count struct {
@@ -120,9 +120,9 @@ func (o *Outbox[TX]) Counts(ctx context.Context) (map[State]int64, error) {
 		n     int64
 	}
 	var list []count
-	if err := o.store.db.ByIndex(ctx, func(c sqldb.Session) (err error) {
+	if err := r.store.db.ByIndex(ctx, func(c sqldb.Session) (err error) {
 		list, err = sqldb.All(ctx, c, `SELECT state, COUNT(*) FROM `+table+` WHERE state <> 'done' AND account = ? GROUP BY state`,
-			[]any{o.store.account.Name}, func(row database.Scanner) (c count, err error) {
+			[]any{r.store.account.Name}, func(row database.Scanner) (c count, err error) {
 				err = row.Scan(&c.state, &c.n)
 				return c, err
 			})

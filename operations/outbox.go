@@ -99,9 +99,10 @@ type Outbox[TX any] struct {
 
 // core is what does not depend on the type of the transactions.
 type core struct {
+	reader
+
 	config   Config
 	client   *gateway.Client // as the operations use it
-	store    *store
 	handlers map[string]handler
 
 	purging purging
@@ -178,7 +179,7 @@ func newOutbox[TX any](driver database.Driver[TX], config Config) (*Outbox[TX], 
 		db: sqldb.New(sqldb.Untyped(driver), config.Location, config.Logger), account: client.Account(), foreign: !sqldb.IsTx[TX](),
 	}
 	return &Outbox[TX]{driver: driver, core: &core{
-		config: config, client: client, store: store, handlers: make(map[string]handler), nudged: make(chan struct{}, 1),
+		reader: reader{store}, config: config, client: client, handlers: make(map[string]handler), nudged: make(chan struct{}, 1),
 	}}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -220,6 +221,37 @@ func (db *DB) MigrateUnchecked(ctx context.Context, parts ...string) error {
 		return err
 	}
 	return db.usable(ctx, known)
+}
+
+// Readable checks that the tables of some parts are those of this release, and that the role may
+// read them. It only reads, and needs no other right.
+func (db *DB) Readable(ctx context.Context, parts ...string) error {
+	known, missing, err := db.compared(ctx, parts)
+	switch {
+	case dbms.State(err) == insufficientPrivilege: // to read gateway_schema
+		return cmp.Or(db.allowed(ctx, known, "SELECT"), err)
+	case err != nil:
+		return err
+	case len(missing) > 0:
+		return db.behind(known, missing)
+	}
+	return db.allowed(ctx, known, "SELECT")
+}
+
+// behind returns the error about migrations that are not this process's to apply.
+func (db *DB) behind(known, missing []database.Migration) error {
+	before := missing[0].Version - 1
+	command := db.command()
+	if before > 0 {
+		command += " -after " + strconv.Itoa(before)
+	}
+	has := "has none of the gateway's tables"
+	if len(missing) < len(known) {
+		has = fmt.Sprintf("has the tables of version %d", before)
+	}
+	return fmt.Errorf("%w: the database %s, and this release needs version %d: the migrations %s are missing. Open the program of "+
+		"this release on the primary server, or apply the files of %s there; a replica has them once it has caught up",
+		database.ErrSchema, has, known[len(known)-1].Version, versions(missing), command)
 }
 
 // compared returns the migrations of some parts, and those of them that were not applied.
@@ -465,6 +497,12 @@ func isTwice(err error) bool {
 
 // usable checks that the tables exist and that the role has the rights that statements need.
 func (db *DB) usable(ctx context.Context, known []database.Migration) error {
+	return db.allowed(ctx, known, "SELECT", "INSERT", "UPDATE", "DELETE")
+}
+
+// allowed checks that the tables exist and that the role has some rights on them, and SELECT on
+// gateway_schema.
+func (db *DB) allowed(ctx context.Context, known []database.Migration, rights ...string) error {
 	of := make(map[string]database.Migration)
 	var names []string
 	for _, m := range known {
@@ -476,13 +514,16 @@ func (db *DB) usable(ctx context.Context, known []database.Migration) error {
 	if err != nil {
 		return err
 	}
+	var has []string
+	for _, right := range rights {
+		has = append(has, `has_table_privilege(t.there, '`+right+`')`)
+	}
 	query, args := `SELECT value, (SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = value), 1, ''
 		FROM json_each(?)`, []any{string(list)}
 	if db.Dialect() == database.DialectPostgres {
 		query = `SELECT t.name, CASE WHEN t.there IS NULL THEN 0 ELSE 1 END,
 				CASE WHEN has_table_privilege(t.there, 'SELECT') AND (t.name = 'gateway_schema' OR
-					has_table_privilege(t.there, 'INSERT') AND has_table_privilege(t.there, 'UPDATE') AND
-					has_table_privilege(t.there, 'DELETE')) THEN 1 ELSE 0 END,
+					` + strings.Join(has, ` AND `) + `) THEN 1 ELSE 0 END,
 				CAST(current_user AS text)
 			FROM (SELECT e.name, to_regclass(CAST(? AS text) || e.name) AS there
 				FROM jsonb_array_elements_text({jsonb}) AS e(name)) AS t`
@@ -511,7 +552,7 @@ func (db *DB) usable(ctx context.Context, known []database.Migration) error {
 		return err
 	}
 	if len(grants) > 0 {
-		read = append(read, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+strings.Join(grants, ", ")+" TO "+database.Quote(role))
+		read = append(read, "GRANT "+strings.Join(rights, ", ")+" ON "+strings.Join(grants, ", ")+" TO "+database.Quote(role))
 	}
 	if len(read) > 0 {
 		return fmt.Errorf("%w: the role %s lacks rights: run %s", database.ErrSchema, role, strings.Join(read, "; "))

@@ -73,7 +73,7 @@ func (v *visit) decide() (*view, error) {
 	if form.Decision == merchant.Applied {
 		r.ResourceID = form.Resource
 	}
-	err = v.m.Resolve(v.r.Context(), p.ID, r)
+	err = v.decides.Resolve(v.r.Context(), p.ID, r)
 	if errors.Is(err, merchant.ErrNotFound) {
 		return v.ended(http.StatusConflict), nil
 	}
@@ -139,7 +139,7 @@ func (v *visit) decideLetters() (*view, error) {
 			return again(http.StatusUnprocessableEntity, "Only events can be decided on this page.")
 		}
 		if err == nil {
-			err = v.m.Resolve(v.r.Context(), id, merchant.Resolution{Decision: form.Decision, By: v.who, Why: form.Why})
+			err = v.decides.Resolve(v.r.Context(), id, merchant.Resolution{Decision: form.Decision, By: v.who, Why: form.Why})
 		}
 		if errors.Is(err, merchant.ErrNotFound) {
 			ended++
@@ -170,7 +170,7 @@ func (v *visit) checkMonth() (*view, error) {
 		return v.refuse(http.StatusConflict, "A month is being compared with the gateway right now. Wait until that is done."), nil
 	}
 	defer v.checking.Unlock()
-	s, differences, err := v.m.CheckMonth(v.r.Context(), data.Account, data.Month)
+	s, differences, err := v.decides.CheckMonth(v.r.Context(), data.Account, data.Month)
 	switch {
 	case errors.Is(err, gateway.ErrValidation), err != nil && v.r.Context().Err() != nil:
 		return nil, err

@@ -51,9 +51,9 @@ type Config struct {
 	Logger *slog.Logger // default slog.Default
 }
 
-// Merchant is what the pages need of a [merchant.Merchant], which implements it whatever the
-// type of its transactions.
-type Merchant interface {
+// Reports is what the pages need to show the books. [merchant.Reports] implements it, on a read
+// replica for example, and so does every [Merchant].
+type Reports interface {
 	Accounts() []string
 	Zone(account string) (*time.Location, error)
 	Health(ctx context.Context) (merchant.Health, error)
@@ -63,17 +63,25 @@ type Merchant interface {
 
 	Problems(ctx context.Context) ([]*merchant.Problem, error)
 	Problem(ctx context.Context, id string) (*merchant.Problem, error)
-	Resolve(ctx context.Context, problem string, r merchant.Resolution) error
 	DeadLetters(ctx context.Context, account string, q webhook.DeadLetterQuery) ([]merchant.DeadLetter, error)
 	Unknown(ctx context.Context, q merchant.UnknownQuery) ([]merchant.UnknownResource, error)
 
 	Month(ctx context.Context, account, month string) (*merchant.Statement, error)
-	CheckMonth(ctx context.Context, account, month string) (*merchant.Statement, []merchant.Difference, error)
 	Export(ctx context.Context, w io.Writer, account, month string, format merchant.Format) error
 }
 
-// New returns the pages of m.
-func New(m Merchant, cfg Config) (http.Handler, error) {
+// Merchant is what the pages need to carry out decisions too. [merchant.Merchant] implements it,
+// whatever the type of its transactions.
+type Merchant interface {
+	Reports
+
+	Resolve(ctx context.Context, problem string, r merchant.Resolution) error
+	CheckMonth(ctx context.Context, account, month string) (*merchant.Statement, []merchant.Difference, error)
+}
+
+// New returns the pages of m. If it is no [Merchant], they are read-only, whatever Config.Actor
+// allows.
+func New(m Reports, cfg Config) (http.Handler, error) {
 	if m == nil {
 		return nil, errors.New("backoffice: the merchant is nil")
 	}
@@ -82,6 +90,7 @@ func New(m Merchant, cfg Config) (http.Handler, error) {
 		cfg.Logger = slog.Default()
 	}
 	o := &office{m: m, cfg: cfg, origin: http.NewCrossOriginProtection()}
+	o.decides, _ = m.(Merchant)
 	var err error
 	o.pages, err = load(m.Zone)
 	return o, err
@@ -89,10 +98,11 @@ func New(m Merchant, cfg Config) (http.Handler, error) {
 
 // office serves the pages.
 type office struct {
-	m      Merchant
-	cfg    Config
-	origin *http.CrossOriginProtection
-	pages  map[string]*template.Template
+	m       Reports
+	decides Merchant // nil if the pages are read-only
+	cfg     Config
+	origin  *http.CrossOriginProtection
+	pages   map[string]*template.Template
 
 	checking sync.Mutex // held while a month is compared with the gateway
 }
@@ -168,7 +178,7 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := &visit{office: o, w: w, r: r}
 	if o.cfg.Actor != nil {
 		v.who, v.allowed = o.cfg.Actor(r)
-		v.allowed = v.allowed && strings.TrimSpace(v.who) != ""
+		v.allowed = v.allowed && o.decides != nil && strings.TrimSpace(v.who) != ""
 	}
 	// Otherwise FormValue would read the file of a multipart form, whatever the method, and
 	// write it to the disk.

@@ -14,7 +14,7 @@ import (
 
 // view returns a core for an account.
 func (s *shared) view(account gateway.Account) *core {
-	return &core{shared: s, frontier: frontier{names: "[]"}, account: account, opening: make(chan struct{}, 1)}
+	return &core{shared: s, frontier: frontier{names: "[]"}, account: account, only: account.Name == "", opening: make(chan struct{}, 1)}
 }
 
 // of returns the core of an account.
@@ -76,11 +76,37 @@ func (s *core) ready(ctx context.Context) error {
 	return nil
 }
 
+// reads returns the statements of the account for what only reads. Unlike [core.ready] it does
+// not register an account that the database does not have yet: it has no events. So a role that
+// may only read will do, and a replica.
+func (s *core) reads(ctx context.Context) (*queries, error) {
+	if s.only || s.opened.Load() {
+		err := s.ready(ctx)
+		return &s.q, err
+	}
+	if q := s.reading.Load(); q != nil {
+		return q, nil
+	}
+	if err := s.find(ctx); err != nil {
+		return nil, err
+	}
+	switch _, _, err := s.db.Known(ctx, s.db.Conn(), s.account); {
+	case errors.Is(err, gateway.ErrAccountConflict):
+		return nil, fmt.Errorf("sqlstore: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("sqlstore: the account %s can't be read; if the table %s does not exist, run Migrate: %w",
+			s.account.Name, s.table(), err)
+	}
+	q := newQueries(s.db, s.account.Name)
+	s.reading.Store(&q)
+	return &q, nil
+}
+
 // open returns the name of the account, which it registers if the database does not have it
 // yet.
 func (s *core) open(ctx context.Context) (name string, err error) {
-	if s.account.Name == "" {
-		return s.only(ctx)
+	if s.only {
+		return s.single(ctx)
 	}
 	var fingerprint string
 	known, err := s.conn().First(ctx, s.common.Load().known, []any{s.account.Name}, sqldb.Into(&fingerprint))
@@ -110,8 +136,8 @@ func (s *core) register(ctx context.Context) error {
 	})
 }
 
-// only returns the name of the table's only account.
-func (s *core) only(ctx context.Context) (string, error) {
+// single returns the name of the table's only account.
+func (s *core) single(ctx context.Context) (string, error) {
 	scan := func(row database.Scanner) (name string, err error) { return name, row.Scan(&name) }
 	names, err := sqldb.All(ctx, s.conn(), s.common.Load().names, nil, scan)
 	switch {

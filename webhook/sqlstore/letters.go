@@ -14,7 +14,8 @@ import (
 
 // DeadLetters implements [webhook.Store].
 func (s *core) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dead []webhook.DeadLetter, err error) {
-	if err := s.ready(ctx); err != nil {
+	is, err := s.reads(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if q, err = q.Check(); err != nil {
@@ -30,7 +31,7 @@ func (s *core) DeadLetters(ctx context.Context, q webhook.DeadLetterQuery) (dead
 	}
 	kind := string(q.Kind)
 	args := []any{after, after, seq, kind, kind, q.Resource, q.Resource, since, q.Limit}
-	return sqldb.All(ctx, s.conn(), s.q.deadLetters, args, scanDeadLetter)
+	return sqldb.All(ctx, s.conn(), is.deadLetters, args, scanDeadLetter)
 }
 
 func scanDeadLetter(row database.Scanner) (d webhook.DeadLetter, err error) {
@@ -125,10 +126,11 @@ func (s *core) NextUnhandled(
 
 // Unhandled implements [webhook.Store].
 func (s *core) Unhandled(ctx context.Context) (list []webhook.UnhandledKind, err error) {
-	if err := s.ready(ctx); err != nil {
+	is, err := s.reads(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return sqldb.All(ctx, s.conn(), s.q.unhandled, nil, func(row database.Scanner) (n webhook.UnhandledKind, err error) {
+	return sqldb.All(ctx, s.conn(), is.unhandled, nil, func(row database.Scanner) (n webhook.UnhandledKind, err error) {
 		var text string
 		var since int64
 		err = row.Scan(&text, &n.Events, &since)

@@ -76,9 +76,11 @@ type core struct {
 	frontier frontier
 
 	account gateway.Account // the zero Account stands for the only one
+	only    bool            // it does
 	opening chan struct{}   // has an element while the account is being opened
 	opened  atomic.Bool
-	q       queries // for the rows of the account; set when it is opened, like puts
+	q       queries                 // for the rows of the account; set when it is opened, like puts
+	reading atomic.Pointer[queries] // q for what only reads; see reads
 	puts    *batches[webhook.Record, webhook.Entry]
 }
 

@@ -83,12 +83,13 @@ func (s *core) purge(ctx context.Context, query string, args ...any) (n int, err
 // Counts implements [webhook.Store].
 func (s *core) Counts(ctx context.Context) (webhook.Counts, error) {
 	var n webhook.Counts
-	if err := s.ready(ctx); err != nil {
+	is, err := s.reads(ctx)
+	if err != nil {
 		return n, err
 	}
 	var oldest int64
-	err := s.byIndex(ctx, func(c sqldb.Session) error {
-		_, err := c.First(ctx, s.q.counts, nil, sqldb.Into(&n.Waiting, &n.Claimed, &n.Dead, &n.Unhandled, &oldest))
+	err = s.byIndex(ctx, func(c sqldb.Session) error {
+		_, err := c.First(ctx, is.counts, nil, sqldb.Into(&n.Waiting, &n.Claimed, &n.Dead, &n.Unhandled, &oldest))
 		return err
 	})
 	n.Oldest = time.Duration(max(oldest, 0)) * time.Millisecond

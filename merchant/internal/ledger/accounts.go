@@ -27,6 +27,19 @@ func (l Ledger) Prefixes(ctx context.Context) ([]Prefix, error) {
 // Account is what is stored of an account of package merchant.
 type Account struct{ Prefix, Zone, Book string }
 
+// Named is an account with its name.
+type Named struct {
+	Account
+
+	Name string
+}
+
+// Accounts returns all accounts of package merchant, by name.
+func (l Ledger) Accounts(ctx context.Context) ([]Named, error) {
+	return all(ctx, l, `SELECT name, prefix, zone, book FROM {s}gateway_accounts WHERE prefix IS NOT NULL ORDER BY name`, nil,
+		func(row database.Scanner, a *Named) error { return row.Scan(&a.Name, &a.Prefix, &a.Zone, &a.Book) })
+}
+
 // SetAccount stores an account unless it is stored, and returns what is. first reports whether
 // it was not: then it waits for the transactions of an outbox that inserts operations of the
 // account.
