@@ -21,7 +21,7 @@ func (m *core) onSale(ctx context.Context, a *account, e *webhook.TransactionEve
 	if err != nil {
 		return false, err
 	}
-	if ours, err = m.sale(ctx, a, r); err != nil {
+	if ours, err = m.sale(ctx, a, r, e.Age); err != nil {
 		return false, err
 	}
 	if books.Behind(r.Resource.Status, e.State()) {
@@ -32,8 +32,9 @@ func (m *core) onSale(ctx context.Context, a *account, e *webhook.TransactionEve
 
 // sale books a transaction as a sale by link, if it is one: it was paid, has no reference,
 // has the products of a link, and is not a subscription's charge. It is not ours if it belongs to
-// another system of the account.
-func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Transaction]) (ours bool, err error) {
+// another system of the account. known is for how long it has been known to be there, 0 if it is
+// read for the first time.
+func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Transaction], known time.Duration) (ours bool, err error) {
 	t := r.Resource
 	if t.ExternalRef != "" {
 		return false, nil
@@ -48,7 +49,7 @@ func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Tra
 	if adopted, err := m.outside().IsAdopted(ctx, a.Name, ledger.Charges, t.ID); err != nil || adopted {
 		return false, err
 	}
-	switch charged, err := m.subscribed(ctx, a, t); {
+	switch charged, err := m.subscribed(ctx, a, t, max(m.clock.now().Sub(paidOrMade(t)), known)); {
 	case errors.Is(err, errUndecided):
 		return true, m.undecidedSale(ctx, a, t)
 	case err != nil || charged:
@@ -56,8 +57,8 @@ func (m *core) sale(ctx context.Context, a *account, r books.Reading[gateway.Tra
 	}
 	at := place{subject: ledger.SaleSubject(a.Book, t.ID), lock: ledger.New, charges: true}
 	return true, m.db.Transaction(ctx, func(tx sqldb.Tx) error {
-		known, err := m.ledger(tx).Rows(ctx, ledger.Charges, ledger.Where{Account: a.Name, Resource: t.ID})
-		if err != nil || len(known) > 0 && known[0].Subject != at.subject { // it has a charge that is no sale
+		rows, err := m.ledger(tx).Rows(ctx, ledger.Charges, ledger.Where{Account: a.Name, Resource: t.ID})
+		if err != nil || len(rows) > 0 && rows[0].Subject != at.subject { // it has a charge that is no sale
 			return err
 		}
 		return m.on(ctx, tx, at, func(b *bench) error {
@@ -93,19 +94,20 @@ var errUndecided = errors.New("merchant: it is not known whether the transaction
 // subscribed reports whether a transaction is the charge of a subscription, which has no
 // reference either, and may have the products of a link. Only the subscription says so: that
 // the key must not list any proves nothing, and that none is listed does when the gateway no
-// longer lags.
-func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transaction) (bool, error) {
+// longer lags. age is that of the transaction: if the gateway's clock is ahead, as that of a mock, it
+// is for how long the transaction has been known.
+func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transaction, age time.Duration) (bool, error) {
 	if a.NoSubscriptions {
 		return false, nil
 	}
 	service := a.Client.Subscriptions
 	switch page, err := service.List(ctx, gateway.SubscriptionListParams{Limit: 1}); {
 	case errors.Is(err, gateway.ErrForbidden):
-		return false, m.forbidden(t)
+		return false, forbidden(t, age)
 	case err != nil:
 		return false, err
 	case len(page.Items) == 0:
-		return false, m.unlisted(t)
+		return false, m.unlisted(t, age)
 	case t.Buyer.Email == "":
 		return false, errUndecided
 	}
@@ -125,7 +127,7 @@ func (m *core) subscribed(ctx context.Context, a *account, t *gateway.Transactio
 			return true, nil
 		}
 	}
-	return false, m.unlisted(t)
+	return false, m.unlisted(t, age)
 }
 
 // forbiddenFor is how long the list of subscriptions may be forbidden, as by a firewall, before
@@ -134,8 +136,7 @@ const forbiddenFor = day
 
 // forbidden returns an error while the list of subscriptions, which is forbidden, may be
 // readable again, and then errUndecided.
-func (m *core) forbidden(t *gateway.Transaction) error {
-	age := m.clock.now().Sub(paidOrMade(t))
+func forbidden(t *gateway.Transaction, age time.Duration) error {
 	if age >= forbiddenFor {
 		return errUndecided
 	}
@@ -154,8 +155,8 @@ func paidOrMade(t *gateway.Transaction) time.Time {
 
 // unlisted returns an error while a subscription that has charged a transaction may not be
 // listed yet.
-func (m *core) unlisted(t *gateway.Transaction) error {
-	if v, wait := books.Absence(books.ByList, m.clock.now().Sub(paidOrMade(t)), m.cfg.lag()); v == books.NotYet {
+func (m *core) unlisted(t *gateway.Transaction, age time.Duration) error {
+	if v, wait := books.Absence(books.ByList, age, m.cfg.lag()); v == books.NotYet {
 		return fmt.Errorf("whether transaction %s was sold by link or belongs to a subscription is known in %s: %w", t.ID, wait.Round(time.Second), webhook.RetryAfter(wait))
 	}
 	return nil

@@ -196,7 +196,7 @@ func (m *core) swept(ctx context.Context, a *account, t *gateway.Transaction) (b
 	}
 	r, err := a.readTransaction(ctx, t.ID, books.FromComparison)
 	if err == nil {
-		_, err = m.sale(ctx, a, r)
+		_, err = m.sale(ctx, a, r, 0)
 	}
 	if err == nil || ctx.Err() != nil {
 		return err == nil, err

@@ -31,7 +31,7 @@ type world struct {
 
 func start(t *testing.T) *world {
 	t.Helper()
-	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live), mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(100_000))
+	gw := mockserver.Run(t, mockserver.WithDialect(mockserver.Live), mockserver.WithOpeningBalance(100_000))
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "shop.db")+
 		"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestAMember(t *testing.T) {
 	var until int64
 	require.NoError(t, w.shop.db.QueryRowContext(t.Context(), `SELECT state, paid_until FROM members WHERE id = 'M1'`).Scan(&state, &until))
 	assert.Equal(t, "active", state)
-	assert.InDelta(t, 30, time.Until(time.Unix(until, 0)).Hours()/24, 2)
+	assert.InDelta(t, 30, time.Unix(until, 0).Sub(w.gw.Clock.Now()).Hours()/24, 2)
 }
 
 // Whoever presses a button is told that it may have worked, if it may have.

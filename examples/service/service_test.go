@@ -63,7 +63,7 @@ func (w *world) run() {
 func opened(t *testing.T, opts ...mockserver.Option) *world {
 	t.Helper()
 	db, _ := newDatabase(t)
-	gw := mockserver.Run(t, append(opts, mockserver.WithStart(time.Now()), mockserver.WithOpeningBalance(1_000_000))...)
+	gw := mockserver.Run(t, append(opts, mockserver.WithOpeningBalance(1_000_000))...)
 	cfg := config{webhookSecret: gw.Secret(), adminToken: gateway.NewSecret(adminToken)}
 	s, err := open(t.Context(), db, gw.Client(), cfg, merchant.Config{
 		SendTimeout: 3 * time.Second, SettleAfter: 6 * time.Second, PollInterval: 50 * time.Millisecond,

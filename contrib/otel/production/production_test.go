@@ -285,3 +285,61 @@ func TestAWrongNameIsFound(t *testing.T) {
 		assert.Equal(t, []string{wrong}, e.unknown(t, expression), expression)
 	}
 }
+
+// durations returns the durations that a row of the guide's table of timings states, of which there
+// may be several.
+func durations(t *testing.T, row string) (list []time.Duration) {
+	t.Helper()
+	guide, err := os.ReadFile("../../../docs/merchant.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(guide), "\n| "+row+" | ")
+	require.True(t, found, "the table has the row %q", row)
+	text, _, _ := strings.Cut(rest, " |")
+	units := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour}
+	for _, is := range regexp.MustCompile(`(\d+) (ms|s|min|h|days?)\b`).FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(is[1])
+		require.NoError(t, err)
+		list = append(list, time.Duration(n)*units[is[2]])
+	}
+	require.NotEmpty(t, list, row)
+	return list
+}
+
+// An alert is quiet about what Run does by itself in time, and comes before that has given up.
+func TestTheAlertsFitTheTimings(t *testing.T) {
+	t.Parallel()
+	threshold := regexp.MustCompile(`> (\d+)$`)
+	alerts := make(map[string]rulefmt.Rule)
+	for _, rule := range rules(t) {
+		alerts[rule.Alert] = rule
+	}
+	after := func(alert string) (value, wait time.Duration) {
+		found := threshold.FindStringSubmatch(strings.TrimSpace(alerts[alert].Expr))
+		require.Len(t, found, 2, alert)
+		n, err := strconv.Atoi(found[1])
+		require.NoError(t, err)
+		return time.Duration(n) * time.Second, time.Duration(alerts[alert].For)
+	}
+	lists, searches, paid := durations(t, "Lists of what is paid"), durations(t, "Search for disputes and chargebacks"), durations(t, "Comparison of what is paid")
+	late, _ := after("GatewayComparisonsLate")
+	assert.Greater(t, late, lists[len(lists)-1], "a list that failed is read again")
+	assert.Greater(t, late, searches[0])
+	assert.Less(t, late, paid[0], "before the next comparison is due")
+
+	callback := durations(t, "A callback") // its timeout, the first wait and the longest one
+	late, _ = after("GatewayCallbacksLate")
+	assert.Greater(t, late, callback[0])
+	assert.Less(t, late, callback[2])
+	_, wait := after("GatewayCallbackFailing")
+	assert.Greater(t, wait, 15*callback[1], "five failures make a problem")
+	assert.Less(t, wait, callback[2])
+
+	late, _ = after("GatewayEventsLate")
+	assert.Greater(t, late, durations(t, "An event that no reading confirms")[0])
+	assert.Greater(t, late, durations(t, "Adoption")[0], "the lease of a process that died")
+
+	_, wait = after("GatewayUnhandled")
+	assert.GreaterOrEqual(t, wait, durations(t, "A fact whose callback is nil")[0], "a deploy may take as long")
+	_, wait = after("GatewayUnknown")
+	assert.Greater(t, wait, durations(t, "A sale by link")[0], "a resource without a reference may be a subscription's")
+}
