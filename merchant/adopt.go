@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -567,21 +568,42 @@ const isAdoption = books.ProblemKind("adoption")
 
 // The limits of the adoption of what waits.
 const (
-	adoptLease  = time.Minute // after which another process goes on, if the one that adopts has died
-	adoptAtOnce = 8           // resources that are read at the same time
-	adoptFor    = day         // how long something is tried that can't be read
+	adoptAtOnce = 8   // resources that are read at the same time
+	adoptFor    = day // how long something is tried that can't be read
 
 	maxAdoptRate = 1000
 )
 
 // adoptDue adopts what waits of an account, unless another process does.
 func (m *core) adoptDue(ctx context.Context, a *account) error {
-	claimed, err := m.outside().ClaimTask(ctx, ledger.AdoptTask, a.Name, adoptLease)
+	lease := m.cfg.Lease
+	claimed, err := m.outside().ClaimTask(ctx, ledger.AdoptTask, a.Name, lease)
 	if err != nil || !claimed {
 		return err
 	}
+	renewing, end := context.WithCancel(ctx)
+	var renewed sync.WaitGroup
+	renewed.Go(func() { m.keepAdopting(renewing, a, lease) })
 	err = m.adoptPages(ctx, a)
+	end()
+	renewed.Wait()
 	return errors.Join(err, m.outside().TaskIn(context.WithoutCancel(ctx), ledger.AdoptTask, a.Name, 0))
+}
+
+// keepAdopting renews the lease of the process that adopts, until ctx ends.
+func (m *core) keepAdopting(ctx context.Context, a *account, lease time.Duration) {
+	tick := time.NewTicker(max(lease/3, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := m.outside().TaskIn(ctx, ledger.AdoptTask, a.Name, lease); err != nil && ctx.Err() == nil {
+			m.fail(ctx, "the lease of the process that adopts could not be renewed", err, slog.String("account", a.Name))
+		}
+	}
 }
 
 // adoptPages adopts until nothing is due any more.
@@ -595,9 +617,6 @@ func (m *core) adoptPages(ctx context.Context, a *account) error {
 			return err
 		}
 		if err := m.adoptPage(ctx, list, pace.C); err != nil {
-			return err
-		}
-		if err := m.outside().TaskIn(ctx, ledger.AdoptTask, a.Name, adoptLease); err != nil {
 			return err
 		}
 	}

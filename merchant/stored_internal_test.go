@@ -68,7 +68,7 @@ var commits = map[string]string{
 	"walk.go: readSingly outside.ReadSingly":         "the next walk finds the same, or the lists are right again",
 	"adopt.go: adoptDue outside.ClaimTask":           "done when the lease ends",
 	"adopt.go: adoptDue outside.TaskIn":              "done when the lease ends",
-	"adopt.go: adoptPages outside.TaskIn":            "another process may begin sooner",
+	"adopt.go: keepAdopting outside.TaskIn":          "another process may begin sooner",
 	"adopt.go: adoptDueOne outside.AdoptLater":       "it is tried sooner",
 	"dispute.go: search outside.ClaimTask":           "done when it is due again",
 	"dispute.go: search outside.TaskIn":              "done when it is due again",

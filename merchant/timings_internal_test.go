@@ -53,7 +53,7 @@ func TestTheGuideShowsTheTimings(t *testing.T) {
 		"A sale by link":                                 {defaults.lag()},
 		"… while the list of subscriptions is forbidden": {days(forbiddenFor)},
 		"Search for sales that no webhook reported":      {sweepEvery, days(recentSweep), days(deepSweepEvery), days(deepSweep)},
-		"Adoption":                      {defaults.AdoptRate, adoptLease},
+		"Adoption":                      {defaults.AdoptRate, defaults.Lease},
 		"… of what can't be read":       {days(adoptFor), defaults.lag()},
 		"Balance":                       {balanceEvery, balanceAgain},
 		"The sums of entries":           {totalEvery, ledger.TotalAtOnce, totalLook},
