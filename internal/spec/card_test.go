@@ -99,8 +99,9 @@ func TestCardNumbersOfEveryBrandAreFoundAnywhere(t *testing.T) {
 				"credit_card": m{"credit_card": m{"number": text, "expiration": "12/29"}}, "number alone": m{"numbers": text},
 				"track 1": m{"x": "%B" + text + "^DOE/JANE^2912101"}, "track 2": m{"x": ";" + text + "=29121010000"},
 				"next to a code": m{"x": text + " 123 12/29"}, "a name": m{"x": m{text: 1}}, "a product": m{"products": []any{m{"name": text}}},
-				"a Pix key":   m{"pix_key_value": text},
-				"a long name": m{"order " + text: 1}, "the name of a list": m{text: []any{}},
+				"a Pix key":          m{"pix_key_value": text},
+				"a name in metadata": m{"metadata": `{"` + text + `":1,"c":2}`},
+				"a long name":        m{"order " + text: 1}, "the name of a list": m{text: []any{}},
 			} {
 				assert.True(t, hasCardData(t, body), "%s as %s: %s", brand, place, text)
 			}

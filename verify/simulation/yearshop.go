@@ -63,6 +63,11 @@ func (y *Year) start(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	s.stop = stop
 	if s.m, err = kit.Open(ctx, database.SQLite(s.db), cfg, s.callbacks()); err != nil {
+		if y.cfg.Fate == HidesResources && errors.Is(err, kit.ErrAccount) && s.crashed.CompareAndSwap(false, true) {
+			// It does not find its own transactions, and is started again and again until it does.
+			s.back.Store(time.Now().Add(time.Minute).UnixNano())
+			stop()
+		}
 		if s.crashed.Load() { // while it was starting
 			s.ended <- nil
 			y.shop = s

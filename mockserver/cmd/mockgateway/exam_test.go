@@ -257,7 +257,8 @@ func TestAProgramThatFloodsTheGateway(t *testing.T) {
 	began := time.Now()
 	code, out, errs := runExam(t, of("flood", "-only", "plain,not-paid", "-budget", "1s")...)
 	assert.Equal(t, 3, code, out+errs)
-	assert.Contains(t, out, "1 not run (the budget of 1s was used up)")
+	// On a busy machine, the program's start alone may use up the budget.
+	assert.Regexp(t, `[12] not run \(the budget of 1s was used up\)`, out)
 	assert.Less(t, time.Since(began), 2*time.Minute)
 }
 
