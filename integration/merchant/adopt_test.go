@@ -315,6 +315,8 @@ func TestAnAdoptionThatDoesNotFitIsRejected(t *testing.T) {
 		assert.Equal(w, 1, w.count(`SELECT COUNT(*) FROM gateway_charges`))
 		require.NoError(w, w.adoptsTx(merchant.Adoption{Transaction: other.ID, Order: "A2"}))
 		require.ErrorIs(w, w.adoptsTx(merchant.Adoption{Transaction: other.ID, Order: "A3"}), merchant.ErrReused)
+		require.NoError(w, w.adoptsTx(merchant.Adoption{Transaction: strings.ToUpper(other.ID), Order: "A2"}), "it is the same")
+		assert.Equal(w, 1, w.count(`SELECT COUNT(*) FROM gateway_adoptions`))
 	})
 }
 
