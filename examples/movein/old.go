@@ -5,13 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/gateway-go/gateway"
-	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/webhook"
 )
 
@@ -28,7 +26,8 @@ type oldShop struct {
 }
 
 func openDB(ctx context.Context, file string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", "file:"+file+"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	db, err := sql.Open("sqlite", "file:"+file+
+		"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {
 		return nil, err
 	}
@@ -41,19 +40,36 @@ func openDB(ctx context.Context, file string) (*sql.DB, error) {
 func pix(amount int64) gateway.TransactionParams {
 	return gateway.TransactionParams{
 		Amount: amount, Method: gateway.Pix, Products: []gateway.Product{{Name: "Mug", Price: amount}},
-		Buyer: gateway.BuyerParams{Name: "Maria Oliveira", Email: "maria@example.com", Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"}},
+		Buyer: gateway.BuyerParams{
+			Name: "Maria Oliveira", Email: "maria@example.com",
+			Document: &gateway.Document{Type: gateway.CPF, Number: "52998224725"},
+		},
 	}
 }
 
-// charge makes an order with a Pix code.
-func (o *oldShop) charge(ctx context.Context, id string, amount int64) (*gateway.Transaction, error) {
+// create makes a Pix code for an order.
+func (o *oldShop) create(ctx context.Context, id string, amount int64) (transaction string, err error) {
 	p := pix(amount)
 	p.ExternalRef = id
 	t, err := o.client.Transactions.Create(ctx, p)
-	if err == nil {
-		_, err = o.db.ExecContext(ctx, `INSERT INTO orders (id, amount, transaction_id, state) VALUES (?, ?, ?, 'pending')`, id, amount, t.ID)
+	if err != nil {
+		return "", err
 	}
-	return t, err
+	return t.ID, nil
+}
+
+// insert stores an order.
+func insert(ctx context.Context, db execer, id string, amount int64, transaction string) error {
+	_, err := db.ExecContext(ctx, `INSERT INTO orders (id, amount, transaction_id, state) VALUES (?, ?, ?, 'pending')`, id, amount, transaction)
+	return err
+}
+
+// charge makes an order with a Pix code.
+func (o *oldShop) charge(ctx context.Context, id string, amount int64) (transaction string, err error) {
+	if transaction, err = o.create(ctx, id, amount); err != nil {
+		return "", err
+	}
+	return transaction, insert(ctx, o.db, id, amount, transaction)
 }
 
 // refund gives money back.
@@ -108,29 +124,10 @@ func (o *oldShop) webhook(secret gateway.Secret) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	webhook.OnTransaction(rx, webhook.AnyKind, func(ctx context.Context, e *webhook.TransactionEvent) error { return o.handle(ctx, e.Event) })
+	webhook.OnTransaction(rx, webhook.AnyKind, func(ctx context.Context, e *webhook.TransactionEvent) error {
+		return o.handle(ctx, e.Event)
+	})
 	return rx, nil
-}
-
-// adoptions lists all orders of the old shop, as package merchant takes them over.
-func (o *oldShop) adoptions(ctx context.Context) iter.Seq2[merchant.Adoption, error] {
-	return func(yield func(merchant.Adoption, error) bool) {
-		rows, err := o.db.QueryContext(ctx, `SELECT id, transaction_id FROM orders WHERE transaction_id IS NOT NULL ORDER BY id`)
-		if err != nil {
-			yield(merchant.Adoption{}, err)
-			return
-		}
-		defer rows.Close() //nolint:errcheck // the error is that of Err
-		for rows.Next() {
-			var a merchant.Adoption
-			if err := rows.Scan(&a.Order, &a.Transaction); !yield(a, err) || err != nil {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(merchant.Adoption{}, err)
-		}
-	}
 }
 
 var errNoOrder = errors.New("there is no such order")
