@@ -36,7 +36,8 @@ type Adoption struct {
 	// asks for what the order costs.
 	Cost int64
 
-	// Call says that the callbacks are called as if all of it happened now. Otherwise the old code
+	// Call says that the callbacks are called as if all of it happened now. Set it for what your
+	// old code has not shipped: the buyer may pay before it is adopted. Without it the old code
 	// has done what follows from what is so already: it has sent the goods of what is paid. What
 	// happens later is reported like any other change.
 	Call bool
@@ -366,6 +367,9 @@ func (m *core) adoptSubscription(ctx context.Context, a *account, p *Adoption) e
 			}
 			is := *s
 			is.adopted(b.now)
+			if b.knows {
+				is.Earlier = s.reading.Resource.UpdatedAt.Time
+			}
 			b.subscription = &is
 			if err := book(b); err != nil {
 				return err

@@ -21,8 +21,8 @@ import (
 // that still creates some, in the transaction that stores its ID. Until then the order waits:
 // [Merchant.ChargeTx] returns [ErrAdopting]. What can't be adopted is a [Problem].
 //
-// A second call for the same resource changes nothing, or has it tried once more if it could not be
-// adopted. The error is [gateway.ErrValidation] if a member is wrong, and [ErrReused] if the
+// A second call for the same resource changes nothing, also with another Call, or has it tried once
+// more if it could not be adopted. The error is [gateway.ErrValidation] if a member is wrong, and [ErrReused] if the
 // resource was to be adopted for something else. Then nothing was stored. About your COMMIT see
 // [ErrMaybeStored].
 func (m *Merchant[TX]) AdoptTx(ctx context.Context, tx TX, p Adoption) error {
@@ -118,7 +118,7 @@ func (m *core) queue(ctx context.Context, l ledger.Ledger, a *account, list []Ad
 		k := key{one.Kind, one.Resource}
 		if same, twice := asked[k]; !twice {
 			asked[k], order, resources[k.kind] = one, append(order, k), append(resources[k.kind], k.resource)
-		} else if same.Request != one.Request {
+		} else if !asksTheSame(&same, &one) {
 			return 0, differs(&same)
 		}
 	}
@@ -133,7 +133,7 @@ func (m *core) queue(ctx context.Context, l ledger.Ledger, a *account, list []Ad
 				continue
 			}
 			k := key{kind, is.Resource}
-			if one := asked[k]; one.Request != is.Request {
+			if one := asked[k]; !asksTheSame(&one, is) {
 				return 0, differs(is)
 			}
 			delete(asked, k)
@@ -151,20 +151,30 @@ func (m *core) queue(ctx context.Context, l ledger.Ledger, a *account, list []Ad
 	return l.AddAdoptions(ctx, added)
 }
 
-// adoptOrder adopts what an order waits for, so that it can be charged.
-func (m *core) adoptOrder(ctx context.Context, p ChargeParams) error {
-	a, err := m.account(p.Account)
-	if err != nil {
-		return err
+// asksTheSame reports whether two adoptions of a resource want the same. Call may differ: your row
+// may have changed since the first one was stored, whose Call counts.
+func asksTheSame(a, b *ledger.Adoption) bool {
+	if a.Request == b.Request {
+		return true
 	}
-	list, err := m.outside().AdoptionsOf(ctx, ledger.OrderSubject(a.Book, p.Order))
+	var one, other Adoption
+	if decode(a.Request, &one) != nil || decode(b.Request, &other) != nil {
+		return false
+	}
+	one.Call, other.Call = false, false
+	return one == other
+}
+
+// adoptOrder adopts what an order waits for, so that it can be charged and refunded.
+func (m *core) adoptOrder(ctx context.Context, order ledger.Subject) error {
+	list, err := m.outside().AdoptionsOf(ctx, order)
 	for i := range list {
 		if err == nil {
 			err = m.adoptOne(ctx, &list[i])
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: order %s: %w", ErrAdopting, p.Order, err)
+		return fmt.Errorf("%w: %s: %w", ErrAdopting, order, err)
 	}
 	return nil
 }

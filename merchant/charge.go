@@ -241,13 +241,17 @@ func (b *bench) newCharge(a *account, r chargeRecord, ref string) *charge {
 // [ErrMaybeStored] call it again; after any other error nothing is stored.
 func (m *core) Charge(ctx context.Context, p ChargeParams) (*Charge, error) {
 	c, err := m.charge(ctx, p)
-	if errors.Is(err, ErrAdopting) {
-		if err := m.adoptOrder(ctx, p); err != nil {
-			return nil, err
-		}
-		return m.charge(ctx, p)
+	if !errors.Is(err, ErrAdopting) {
+		return c, err
 	}
-	return c, err
+	a, err := m.account(p.Account)
+	if err == nil {
+		err = m.adoptOrder(ctx, ledger.OrderSubject(a.Book, p.Order))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.charge(ctx, p)
 }
 
 func (m *core) charge(ctx context.Context, p ChargeParams) (*Charge, error) {

@@ -32,6 +32,10 @@ type chargeRecord struct {
 
 	Watch watch
 
+	// Earlier is what an adoption found and did not report: the code that charged hears of it. It
+	// is "" if there was no such adoption.
+	Earlier gateway.TransactionStatus `json:",omitempty"`
+
 	// Of a sale by link.
 	Link  string
 	Buyer *gateway.Buyer
@@ -262,6 +266,9 @@ func (b *bench) book(ch *charge, r books.Reading[gateway.Transaction]) {
 	b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyTransaction(is, r) })
 	if t := r.Resource; strings.EqualFold(t.ID, ch.Books.TransactionID) && t.Status == ch.Books.Status {
 		ch.show(t)
+	}
+	if b.knows {
+		ch.Earlier = ch.Books.Status
 	}
 	b.found(ch)
 	announced := ch.Watch.Announced

@@ -61,7 +61,9 @@ type Config struct {
 	SecondPayment SecondPayment
 
 	// Other is called with each event that matches no record: for the code that charged before
-	// this package did, or that still does for another system of the account. After an error or a
+	// this package did, or that still does for another system of the account. It is also called with
+	// an event that says no more than what [Merchant.Adopt] found: no callback reports it, so that
+	// code may not have heard of it. After an error or a
 	// panic the event is repeated, for about half a day; then it is a [Problem]. It may get an
 	// event again, and events that are not in the order in which they happened. If the account has
 	// subscriptions here, events without a reference come after SettleAfter: until then they may
@@ -245,8 +247,9 @@ var (
 	ErrCurrency = errors.New("merchant: the order has another currency")
 
 	// ErrAdopting reports that an order waits for the adoption of what other code made for it, see
-	// [Merchant.AdoptAll]: its buyer may be paying that. [Merchant.Charge] adopts it first, and
-	// returns this error only if that fails.
+	// [Merchant.AdoptAll]: its buyer may be paying that, and more may be left of its money than the
+	// books show. [Merchant.Charge] and [Merchant.Refund] adopt it first, and return this error only
+	// if that fails.
 	ErrAdopting = errors.New("merchant: the order waits for an adoption")
 
 	// ErrMaybeStored reports that the call may have stored what it was asked for, and may

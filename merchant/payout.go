@@ -71,7 +71,8 @@ func (p *PayoutParams) subject(book string) ledger.Subject {
 type payoutRecord struct {
 	books.Payout
 
-	Watch watch
+	Watch   watch
+	Earlier gateway.TransferStatus `json:",omitempty"` // see chargeRecord
 }
 
 // payout is a payout with its place.
@@ -276,6 +277,9 @@ func (b *bench) bookPayout(r books.Reading[gateway.Transfer]) error {
 	b.changePayout(func(o books.Order, p books.Payout) (books.Order, books.Payout, books.Result) {
 		return books.ApplyTransfer(o, p, r)
 	})
+	if b.knows {
+		p.Earlier = r.Resource.Status
+	}
 	b.found(p)
 	announced := p.Watch.Announced
 	p.Watch.announce(b.now, announced, books.TransferBehind(p.Status, gateway.TransferStatus(announced)))
@@ -386,10 +390,17 @@ func (m *core) onTransfer(ctx context.Context, a *account, e *webhook.TransferEv
 			b.payout.Watch.announce(b.now, string(e.State()), true)
 		}
 		return nil
-	}); err != nil || !behind {
+	}); err != nil {
 		return err
 	}
-	return m.behind(e.Event, "transfer", string(r.Resource.Status))
+	if behind {
+		return m.behind(e.Event, "transfer", string(r.Resource.Status))
+	}
+	p, err := m.payoutOf(row)
+	if err != nil || p.Earlier == "" || books.TransferBehind(p.Earlier, e.State()) {
+		return err
+	}
+	return m.toOther(ctx, a, e.Event)
 }
 
 // callPayout calls the callback with the payout as it is now.

@@ -58,9 +58,17 @@ func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.Transac
 		return m.other(ctx, a, e.Event, e.Data.CorrelationID)
 	}
 	ch, err := m.chargeOf(row)
-	if err != nil {
+	if err == nil {
+		err = m.onCharged(ctx, a, ch, e)
+	}
+	if err != nil || ch.Earlier == "" || books.Behind(ch.Earlier, e.State()) {
 		return err
 	}
+	return m.toOther(ctx, a, e.Event)
+}
+
+// onCharged handles an event about a charge.
+func (m *core) onCharged(ctx context.Context, a *account, ch *charge, e *webhook.TransactionEvent) error {
 	if ch.Books.Status == e.State() && ch.Books.State == Pending {
 		return nil // nothing is new: nearly every create has such an event
 	}
@@ -69,12 +77,12 @@ func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.Transac
 		return err
 	}
 	behind := books.Behind(r.Resource.Status, e.State())
-	if err := m.once(ctx, at(row), func(b *bench) error {
-		if err := b.bookOne(row.ID, r); err != nil {
+	if err := m.once(ctx, at(&ch.Row), func(b *bench) error {
+		if err := b.bookOne(ch.ID, r); err != nil {
 			return err
 		}
 		if behind {
-			ch, _ := b.charge(row.ID)
+			ch, _ := b.charge(ch.ID)
 			ch.Watch.announce(b.now, string(e.State()), true)
 		}
 		return nil

@@ -35,8 +35,8 @@ type RefundParams struct {
 // is [ErrReused] if the parameters differ, [ErrLeft] if less is left of the charge than
 // the refund asks for, counting refunds under way, [ErrNotFound] if there is no such
 // charge, [ErrState] if it was not paid, or the order has several charges with money left,
-// and [gateway.ErrValidation] if a parameter is invalid. Then nothing was stored. About your
-// COMMIT see [ErrMaybeStored].
+// [ErrAdopting] if the order waits for an adoption, and [gateway.ErrValidation] if a parameter is
+// invalid. Then nothing was stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) RefundTx(ctx context.Context, tx TX, p RefundParams) (*Refund, error) {
 	return m.refundTx(ctx, m.in(tx), p, nil)
 }
@@ -132,6 +132,9 @@ func (b *bench) refundable(p *RefundParams) (*charge, error) {
 	if p.Charge != "" {
 		return b.charge(p.Charge)
 	}
+	if b.order.Adopting > 0 { // money of its other charges may be left
+		return nil, fmt.Errorf("%w: order %s", ErrAdopting, p.Order)
+	}
 	var found, paid *charge
 	for _, ch := range b.charges {
 		if ch.Books.Paid > 0 {
@@ -189,9 +192,25 @@ func (b *bench) refund(ch *charge, p *RefundParams, by *sender) (*Refund, error)
 
 // Refund is [Merchant.RefundTx] in a transaction of its own. It sends the refund at once
 // and reads the transaction. If the refund was stored and can't be sent now, it returns
-// the refund without an error: [Merchant.Run] sends it. After [ErrMaybeStored] call it again;
-// after any other error nothing is stored.
+// the refund without an error: [Merchant.Run] sends it. What the order waits for is adopted first,
+// see [Merchant.Adopt]. After [ErrMaybeStored] call it again; after any other error nothing is
+// stored.
 func (m *core) Refund(ctx context.Context, p RefundParams) (*Refund, error) {
+	r, err := m.refundNow(ctx, p)
+	if !errors.Is(err, ErrAdopting) {
+		return r, err
+	}
+	subject, err := m.orderSubject(ctx, p.Order)
+	if err == nil {
+		err = m.adoptOrder(ctx, subject)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.refundNow(ctx, p)
+}
+
+func (m *core) refundNow(ctx context.Context, p RefundParams) (*Refund, error) {
 	var r *Refund
 	by := &sender{}
 	if err := m.sends(ctx, by, func(ctx context.Context, tx sqldb.Tx) (err error) {

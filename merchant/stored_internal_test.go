@@ -31,7 +31,7 @@ var commits = map[string]string{
 	"adopt.go: adopts stored":                    "what is adopted is found by its resource",
 	"adoptions.go: AdoptAll stored":              "what is stored is found by its resource",
 	"payout.go: Payout sends":                    "found by its ID",
-	"refund.go: Refund sends":                    "found by its ID",
+	"refund.go: refundNow sends":                 "found by its ID",
 	"subscription.go: Subscribe sends":           "found by its ID",
 	"subscription.go: CancelSubscription stored": "found by its call",
 	"link.go: prepareLink stored":                "found by its ID",

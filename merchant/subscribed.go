@@ -44,6 +44,8 @@ type subscriptionRecord struct {
 	PeriodEnd         time.Time // the end of the period or trial that the newest reading shows
 	Watch             watch
 	ReadAfter         time.Time // only a reading that began later shows what is known already; zero if it was made
+
+	Earlier time.Time `json:",omitzero"` // when an adoption that reported nothing read it; see chargeRecord
 }
 
 // subscription is a subscription with its place. Its Ref is that of the customer, and the
@@ -489,10 +491,16 @@ func (m *core) onSubscription(ctx context.Context, a *account, e *webhook.Subscr
 		return err
 	}
 	s.event = e
-	if err := m.refresh(ctx, s, books.FromWebhook, ledger.Wait); err != nil || !older(s.reading.Resource, e) {
+	if err := m.refresh(ctx, s, books.FromWebhook, ledger.Wait); err != nil {
 		return err
 	}
-	return m.behind(e.Event, "subscription", string(s.reading.Resource.Status)+", an older state,")
+	if older(s.reading.Resource, e) {
+		return m.behind(e.Event, "subscription", string(s.reading.Resource.Status)+", an older state,")
+	}
+	if s.Earlier.IsZero() || e.Data.OccurredAt.IsZero() || e.Data.OccurredAt.After(s.Earlier) {
+		return nil
+	}
+	return m.toOther(ctx, a, e.Event)
 }
 
 // older reports whether a subscription was read as it was before an event.

@@ -86,7 +86,7 @@ func (m *core) other(ctx context.Context, a *account, e *webhook.Event, ref stri
 	}
 	switch sure := ref != "" || age >= m.cfg.lag(); {
 	case m.cfg.Other != nil:
-		return m.guarded(ctx, "Config.Other", func() error { return m.cfg.Other(ctx, a.Name, e) })
+		return m.toOther(ctx, a, e)
 	case sure && a.warned.CompareAndSwap(false, true):
 		m.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "merchant: an event is about a resource that is not in the books, so what happens to its money is "+
 			"not known here: another system of the account made it. Health.Unknown counts them, Config.Other gets their events. "+
@@ -94,6 +94,15 @@ func (m *core) other(ctx context.Context, a *account, e *webhook.Event, ref stri
 			slog.String("account", a.Name), slog.String("resource", string(e.Family)+"/"+e.ResourceID), slog.String("kind", string(e.Kind)))
 	}
 	return nil
+}
+
+// toOther hands an event to the code that charged before: one that matches no record, or one that
+// says what its adoption found and did not report.
+func (m *core) toOther(ctx context.Context, a *account, e *webhook.Event) error {
+	if m.cfg.Other == nil {
+		return nil
+	}
+	return m.guarded(ctx, "Config.Other", func() error { return m.cfg.Other(ctx, a.Name, e) })
 }
 
 // undecided returns an error, so that an event is repeated, while its resource may still be a

@@ -19,6 +19,7 @@ import (
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/merchant"
 	"github.com/gateway-go/gateway/mockserver"
+	"github.com/gateway-go/gateway/webhook"
 )
 
 // oldShop is code that charges, without this package.
@@ -185,6 +186,113 @@ func TestAnOpenPixOfOtherCodeIsShownAgain(t *testing.T) {
 	})
 }
 
+// The event of what an adoption found comes after it: no callback reports that, so the old code gets
+// the event. What happened later is reported here alone.
+func TestOtherGetsTheEventOfWhatAnAdoptionFound(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		w.members()
+		old := w.oldShop()
+		var mu sync.Mutex
+		got := make(map[string]string)
+		w.cfg.Other = func(_ context.Context, _ string, e *webhook.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
+			got[e.ResourceID] += " " + e.Status
+			return nil
+		}
+		of := func(id string) string {
+			mu.Lock()
+			defer mu.Unlock()
+			return got[id]
+		}
+		w.open().start()
+		w.gw.Webhooks.Hold()
+		silent, called, open := old.sells("A1", 700), old.sells("A2", 800), old.charges("A3", 900)
+		payout, err := old.client.Transfers.Create(w.Context(), gateway.TransferParams{
+			Amount: 500, ExternalRef: "old-p1", PixKeyType: gateway.PixKeyEmail, PixKeyValue: "ana@example.com",
+		})
+		require.NoError(w, err)
+		for _, step := range []func(string) error{w.gw.Transfers.Analyse, w.gw.Transfers.Process, w.gw.Transfers.Settle} {
+			require.NoError(w, step(payout.ID))
+		}
+		p := w.member("M1", "pgct_ok_1")
+		customer, err := old.client.Customers.Create(w.Context(), p.Customer)
+		require.NoError(w, err)
+		p.SubscriptionParams.CustomerID, p.SubscriptionParams.IdempotencyKey = customer.ID, "old-1"
+		sub, err := old.client.Subscriptions.Create(w.Context(), p.SubscriptionParams)
+		require.NoError(w, err)
+		sub, err = old.client.Subscriptions.Get(w.Context(), sub.ID)
+		require.NoError(w, err)
+		require.NotEmpty(w, sub.Transactions)
+		w.order("A2")
+		w.adopts("A1", silent.ID)
+		_, err = w.m.Adopt(w.Context(), merchant.Adoption{Transaction: called.ID, Order: "A2", Call: true})
+		require.NoError(w, err)
+		w.adopts("A3", open.ID)
+		_, err = w.m.Adopt(w.Context(), merchant.Adoption{Transfer: payout.ID, ID: "P1"})
+		require.NoError(w, err)
+		_, err = w.m.Adopt(w.Context(), merchant.Adoption{Subscription: sub.ID, ID: "M1"})
+		require.NoError(w, err)
+		w.eventually("A2 is reported", func() bool { return w.ships("A2") == 1 })
+		require.NoError(w, w.gw.Webhooks.Release())
+		require.NoError(w, w.gw.Wait(w.Context()))
+		w.quiet(`SELECT COUNT(*) FROM gateway_webhook_events WHERE state IN (1, 2)`)
+		assert.Contains(w, of(silent.ID), "paid")
+		assert.Empty(w, of(called.ID))
+		assert.NotContains(w, of(open.ID), "paid")
+		assert.Contains(w, of(payout.ID), "paid")
+		assert.Contains(w, of(sub.ID), string(gateway.SubscriptionActive))
+		assert.Contains(w, of(sub.Transactions[0].ID), "paid", "a charge of the subscription")
+
+		w.order("A3")
+		require.NoError(w, w.gw.Transactions.Pay(open.ID))
+		w.eventually("A3 is reported", func() bool { return w.ships("A3") == 1 })
+		_, err = w.m.Refund(w.Context(), merchant.RefundParams{ID: "r1", Order: "A1", Full: true})
+		require.NoError(w, err)
+		require.NoError(w, w.gw.Wait(w.Context()))
+		w.quiet(`SELECT COUNT(*) FROM gateway_webhook_events WHERE state IN (1, 2)`)
+		assert.NotContains(w, of(open.ID), "paid")
+		assert.NotContains(w, of(silent.ID), "refunded")
+	})
+}
+
+// An order that waits is refunded once its charges are known: all of them, so that a full refund
+// leaves nothing.
+func TestAnOrderThatWaitsIsRefundedAfterItsAdoption(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		old := w.oldShop()
+		first, second := old.sells("A1", 700), old.sells("A2", 900)
+		w.open()
+		w.order("A2")
+		n, err := w.m.AdoptAll(w.Context(), adoptions(
+			merchant.Adoption{Transaction: first.ID, Order: "A1"}, merchant.Adoption{Transaction: second.ID, Order: "A2"},
+		))
+		require.NoError(w, err)
+		require.Equal(w, 2, n)
+		full := func(order string) merchant.RefundParams {
+			return merchant.RefundParams{ID: "r-" + order, Order: order, Full: true}
+		}
+		err = w.in(w.db, 0, func(tx *txn) error {
+			_, err := w.m.RefundTx(w.Context(), tx, full("A1"))
+			return err
+		})
+		require.ErrorIs(w, err, merchant.ErrAdopting)
+		assert.Zero(w, w.count(`SELECT COUNT(*) FROM gateway_refunds`))
+		for _, order := range []string{"A1", "A2", "A1"} {
+			r, err := w.m.Refund(w.Context(), full(order))
+			require.NoError(w, err)
+			assert.Equal(w, merchant.Done, r.State)
+		}
+		t, err := w.gw.Client().Transactions.Get(w.Context(), first.ID)
+		require.NoError(w, err)
+		assert.Equal(w, int64(700), t.RefundedAmount)
+		_, err = w.m.Refund(w.Context(), full("A3"))
+		require.ErrorIs(w, err, merchant.ErrNotFound)
+	})
+}
+
 // While the gateway can't be read, an order that waits is not charged.
 func TestAnOrderThatWaitsForItsAdoptionIsNotCharged(t *testing.T) {
 	t.Parallel()
@@ -316,6 +424,8 @@ func TestAnAdoptionThatDoesNotFitIsRejected(t *testing.T) {
 		require.NoError(w, w.adoptsTx(merchant.Adoption{Transaction: other.ID, Order: "A2"}))
 		require.ErrorIs(w, w.adoptsTx(merchant.Adoption{Transaction: other.ID, Order: "A3"}), merchant.ErrReused)
 		require.NoError(w, w.adoptsTx(merchant.Adoption{Transaction: strings.ToUpper(other.ID), Order: "A2"}), "it is the same")
+		require.NoError(w, w.adoptsTx(merchant.Adoption{Transaction: other.ID, Order: "A2", Call: true}), "the first one counts")
+		require.ErrorIs(w, w.adoptsTx(merchant.Adoption{Transaction: other.ID, Order: "A2", Cost: 7}), merchant.ErrReused)
 		assert.Equal(w, 1, w.count(`SELECT COUNT(*) FROM gateway_adoptions`))
 	})
 }

@@ -200,9 +200,9 @@ func (c *checker) isCard(name string, at int) bool {
 }
 
 // parent returns the name of the object that contains a member, or of the array
-// that contains the object.
+// that contains the object, with its place: cards[0].
 func (c *checker) parent(at int) string {
-	path := strings.FieldsFunc(c.doc.Path(at), func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	path := strings.Split(c.doc.Path(at), ".")
 	for i := len(path) - 2; i >= 0; i-- {
 		if !digits(path[i]) {
 			return path[i]

@@ -230,6 +230,7 @@ func TestProductCodesPhonesAndDocumentsAreNotCardData(t *testing.T) {
 	for _, body := range []any{
 		m{"document": m{"type": "CPF", "number": "52998224725"}},
 		m{"document": m{"type": "CUI", "number": "4222222222222"}},
+		m{"payment": m{"order_id": "4111111111111111"}}, // a name that says what it is
 		m{"document": "30.512.345/0001-90"},
 		m{"external_ref": "4111111111111111", "sku": "5555555555554444", "id": "378282246310005"},
 		m{"order_id": "4111111111111111", "transactionId": "4111111111111111", "tracking_code": "378282246310005"},
