@@ -89,6 +89,7 @@ type AccountHealth struct {
 	Operations map[operations.State]int64 // see [operations.Outbox.Counts]
 	Events     webhook.Counts
 	Unknown    int // how many resources match no record, see [Merchant.Unknown]
+	Adopting   int // how many adoptions wait, see [Merchant.Adoptions]
 
 	// ReadSingly says why the charges of the account are read one by one instead of listed:
 	// what is wrong with the gateway's list of transactions. It is "" if they are listed, or
@@ -135,11 +136,16 @@ func (m *reading) Health(ctx context.Context) (Health, error) {
 		if err != nil {
 			return err
 		}
+		adopting, err := l.WaitingAdoptions(ctx, names)
+		if err != nil {
+			return err
+		}
 		singly, err := l.Singly(ctx, names)
 		h.Unknown = 0
 		for i := range h.Accounts {
 			h.Accounts[i].Unknown = unknown[h.Accounts[i].Name]
 			h.Unknown += h.Accounts[i].Unknown
+			h.Accounts[i].Adopting = adopting[h.Accounts[i].Name]
 			if is := &h.Accounts[i]; !m.accounts[is.Name].NoLists {
 				is.ReadSingly = singly[is.Name]
 			}

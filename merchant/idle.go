@@ -119,7 +119,11 @@ func (m *core) count(ctx context.Context) (n waits, err error) {
 		if n.refunds, err = l.AcceptedRefunds(ctx, m.names()); err != nil {
 			return err
 		}
-		n.adoptions, err = l.WaitingAdoptions(ctx, m.names())
+		adopting, err := l.WaitingAdoptions(ctx, m.names())
+		n.adoptions = 0
+		for _, of := range adopting {
+			n.adoptions += int64(of)
+		}
 		return err
 	})
 	return n, err

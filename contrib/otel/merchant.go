@@ -36,19 +36,20 @@ func (t *Telemetry) WatchMerchant(m Merchant) (metric.Registration, error) {
 			is.observe(o, &h)
 		}
 		return err
-	}, is.problems, is.callbacks, is.callbackAge, is.skipped, is.comparisons, is.comparisonAge, is.unknown, is.unfinished, is.inbox.events, is.inbox.oldest)
+	}, is.problems, is.callbacks, is.callbackAge, is.skipped, is.comparisons, is.comparisonAge, is.unknown, is.adopting,
+		is.unfinished, is.inbox.events, is.inbox.oldest)
 }
 
 type merchantGauges struct {
-	problems, callbacks, skipped, comparisons, unknown metric.Int64ObservableGauge
-	callbackAge, comparisonAge                         metric.Float64ObservableGauge
+	problems, callbacks, skipped, comparisons, unknown, adopting metric.Int64ObservableGauge
+	callbackAge, comparisonAge                                   metric.Float64ObservableGauge
 
 	unfinished metric.Int64ObservableGauge
 	inbox      inboxGauges
 }
 
 func (t *Telemetry) newMerchantGauges() (g merchantGauges, err error) {
-	var failed [9]error
+	var failed [10]error
 	g.problems, failed[0] = t.meter.Int64ObservableGauge("gateway.merchant.problems", metric.WithUnit("{problem}"),
 		metric.WithDescription("What needs a person."))
 	g.callbacks, failed[1] = t.meter.Int64ObservableGauge("gateway.merchant.callbacks", metric.WithUnit("{callback}"),
@@ -65,6 +66,8 @@ func (t *Telemetry) newMerchantGauges() (g merchantGauges, err error) {
 		metric.WithDescription("Facts of the last seven days that were given up because no process had a callback for them."))
 	g.unknown, failed[8] = t.meter.Int64ObservableGauge("gateway.merchant.unknown", metric.WithUnit("{resource}"),
 		metric.WithDescription("Resources of the gateway about which events came, and that match no record."))
+	g.adopting, failed[9] = t.meter.Int64ObservableGauge("gateway.merchant.adopting", metric.WithUnit("{resource}"),
+		metric.WithDescription("Resources that other code has made, and that wait to be adopted."))
 	return g, errors.Join(failed[:]...)
 }
 
@@ -83,5 +86,6 @@ func (g *merchantGauges) observe(o metric.Observer, h *merchant.Health) {
 		observeOperations(o, g.unfinished, a.Name, a.Operations)
 		g.inbox.observe(o, a.Name, a.Events)
 		o.ObserveInt64(g.unknown, int64(a.Unknown), metric.WithAttributes(accountKey.String(a.Name)))
+		o.ObserveInt64(g.adopting, int64(a.Adopting), metric.WithAttributes(accountKey.String(a.Name)))
 	}
 }

@@ -36,12 +36,13 @@ func TestWatchMerchantReportsItsHealth(t *testing.T) {
 		Comparisons: merchant.ComparisonHealth{Due: 7, Oldest: 4 * time.Second},
 		Skipped:     map[string]int{"refunded": 4},
 		Accounts: []merchant.AccountHealth{{
-			Name: "shop", Operations: map[operations.State]int64{operations.Ambiguous: 1}, Events: webhook.Counts{Dead: 2, Oldest: 3 * time.Second}, Unknown: 6,
+			Name: "shop", Operations: map[operations.State]int64{operations.Ambiguous: 1}, Events: webhook.Counts{Dead: 2, Oldest: 3 * time.Second}, Unknown: 6, Adopting: 8,
 		}},
 	}}
 	registration, err := b.WatchMerchant(m)
 	require.NoError(t, err)
 	assert.Equal(t, []string{
+		"gateway.merchant.adopting{gateway.account=shop} 8",
 		"gateway.merchant.callbacks.oldest{} 90",
 		"gateway.merchant.callbacks.skipped{gateway.merchant.callback.name=refunded} 4",
 		"gateway.merchant.callbacks{gateway.merchant.callback.state=failing} 2",

@@ -280,6 +280,7 @@ func TestAnOrderThatWaitsIsRefundedAfterItsAdoption(t *testing.T) {
 		})
 		require.ErrorIs(w, err, merchant.ErrAdopting)
 		assert.Zero(w, w.count(`SELECT COUNT(*) FROM gateway_refunds`))
+		assert.Equal(w, 2, w.health().Accounts[0].Adopting)
 		for _, order := range []string{"A1", "A2", "A1"} {
 			r, err := w.m.Refund(w.Context(), full(order))
 			require.NoError(w, err)

@@ -178,19 +178,27 @@ type AdoptedEntry struct {
 	Amount int64
 }
 
-// WaitingAdoptions counts the adoptions of accounts that wait.
-func (l Ledger) WaitingAdoptions(ctx context.Context, accounts []string) (n int64, err error) {
-	in, args := list(accounts)
-	_, err = l.s.Row(ctx, `SELECT COUNT(*) FROM {s}gateway_adoptions WHERE state = 'waiting' AND account IN `+in, args, &n)
-	return n, err
-}
-
 // AdoptLater stores that an attempt has failed, and when the next one is due.
 func (l Ledger) AdoptLater(ctx context.Context, a *Adoption, wait time.Duration, failure string) error {
 	_, err := l.s.Exec(ctx, `UPDATE {s}gateway_adoptions SET due_at = {now} + ?, attempts = attempts + 1, error = ?
 		WHERE account = ? AND kind = ? AND resource = ? AND state = 'waiting'`,
 		wait.Milliseconds(), Clean(failure), a.Account, string(a.Kind), a.Resource)
 	return err
+}
+
+// WaitingAdoptions counts the adoptions that wait, by account.
+func (l Ledger) WaitingAdoptions(ctx context.Context, accounts []string) (map[string]int, error) {
+	in, args := list(accounts)
+	counts := make(map[string]int)
+	_, err := all(ctx, l, `SELECT account, COUNT(*) FROM {s}gateway_adoptions WHERE state = 'waiting' AND account IN `+in+` GROUP BY account`, args,
+		func(row database.Scanner, _ *struct{}) error {
+			var account string
+			var n int
+			err := row.Scan(&account, &n)
+			counts[account] = n
+			return err
+		})
+	return counts, err
 }
 
 // CountAdoptions counts the adoptions of an account by their state.
