@@ -131,7 +131,7 @@ func (m *core) Health(ctx context.Context) (Health, error) {
 		if h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names); err != nil {
 			return err
 		}
-		unknown, err := l.CountUnknown(ctx, names, m.cfg.lag())
+		unknown, err := l.CountUnknown(ctx, m.unmatched(names...))
 		if err != nil {
 			return err
 		}
