@@ -146,7 +146,7 @@ func (p *Adoption) stored(a *account) (ledger.Adoption, error) {
 // account has no such resource; it may be another account's. It is [ErrReused] if the
 // resource, or the ID, has a record with something else, such as another order, [ErrCurrency]
 // if the order has another currency, and [ErrAccount] if the resource has the reference of another
-// account of this process. Then nothing is stored, and nothing is while the gateway can't
+// account of this process, and [ErrErased] if the order was erased. Then nothing is stored, and nothing is while the gateway can't
 // be read: the error is that of the client. About others see [ErrMaybeStored].
 func (m *core) Adopt(ctx context.Context, p Adoption) (*Record, error) {
 	a, err := m.adoptable(&p)
@@ -202,6 +202,9 @@ func (m *core) adopts(ctx context.Context, a *account, p *Adoption, at place, bo
 				b.over(a, &books.Over{Kind: isAdoption, Record: id, About: aboutOf(one.Kind)})
 				if known {
 					return nil
+				}
+				if err := b.checkErased(); err != nil {
+					return err
 				}
 				b.knows = !p.Call
 				err = book(b)
@@ -342,6 +345,7 @@ func (m *core) adoptTransfer(ctx context.Context, a *account, p *Adoption) error
 		if b.payout.Made = made(t.CreatedAt, b.now); b.payout.Made > 0 {
 			b.payout.Created = time.UnixMilli(b.payout.Made)
 		}
+		b.paidTo(b.payout, t.PixKeyType, t.PixKey)
 		return b.bookPayout(r)
 	})
 }
@@ -371,6 +375,7 @@ func (m *core) adoptSubscription(ctx context.Context, a *account, p *Adoption) e
 				is.Earlier = s.reading.Resource.UpdatedAt.Time
 			}
 			b.subscription = &is
+			b.belongsTo(a, ofSubscription, p.ID, "", s.reading.Resource.CustomerEmail)
 			if err := book(b); err != nil {
 				return err
 			}

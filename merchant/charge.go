@@ -76,7 +76,7 @@ func orderOf(a *account, ref string) (order string, ok bool) {
 // not known, and [ErrState] if the order is closed, or a charge of it was paid in part;
 // both with that charge. It is [ErrCurrency] if the order has another currency, and
 // [gateway.ErrValidation] if the charge breaks a rule of the gateway. It is [ErrAdopting] if the
-// order waits for an adoption. Then nothing was stored. About your COMMIT see [ErrMaybeStored].
+// order waits for an adoption, and [ErrErased] if it was erased and a new charge would be made. Then nothing was stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) ChargeTx(ctx context.Context, tx TX, p ChargeParams) (*Charge, error) {
 	return m.chargeTx(ctx, m.in(tx), p, nil)
 }
@@ -109,6 +109,9 @@ func (m *core) chargeTx(ctx context.Context, tx sqldb.Tx, p ChargeParams, by *se
 		}
 		ch, err := b.earlier(ctx, a, &asked)
 		if ch == nil && err == nil {
+			if err := b.checkErased(); err != nil {
+				return err
+			}
 			ch, added = b.addCharge(a, p, asked, by), true
 		}
 		if ch != nil {
@@ -220,6 +223,10 @@ func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord, by *se
 		ID: p.ExternalRef, Origin: books.FromOrder, Operation: books.Waiting, State: New, Currency: asked.Currency, Requested: asked.Amount, Asked: asked.Amount,
 	}
 	ch := b.newCharge(a, asked, p.ExternalRef)
+	if p.Buyer.Document != nil && p.Buyer.Email != "" { // otherwise the gateway may know more
+		ch.buyer = ledger.BuyerStored
+	}
+	b.boughtBy(ch, p.Buyer.Document, p.Buyer.Email)
 	b.sends = append(b.sends, send{
 		a, operations.CreateTransaction(p.TransactionParams), "the reference " + p.ExternalRef + " was used for another charge", by,
 	})
@@ -228,7 +235,7 @@ func (b *bench) addCharge(a *account, p ChargeParams, asked chargeRecord, by *se
 
 // newCharge puts a new charge on the bench.
 func (b *bench) newCharge(a *account, r chargeRecord, ref string) *charge {
-	ch := &charge{chargeRecord: r, base: base{account: a, touched: true, Row: ledger.Row{
+	ch := &charge{chargeRecord: r, base: base{account: a, touched: true, erased: b.order.ErasedAt, Row: ledger.Row{
 		Kind: ledger.Charges, ID: r.Books.ID, Account: a.Name, Subject: b.order.Subject(), Attempt: b.attempts() + 1, Ref: ref, Created: b.now,
 	}}}
 	b.charges = append(b.charges, ch)
@@ -342,7 +349,7 @@ func (m *core) storeCharge(ctx context.Context, tx sqldb.Tx, a *account, r opera
 	if !ok {
 		return fmt.Errorf("%w: charge %s", ErrNotFound, ref)
 	}
-	p := place{subject: ledger.OrderSubject(a.Book, order), lock: ledger.Known, charges: true, ends: request{kindCharge, ref}}
+	p := place{subject: ledger.OrderSubject(a.Book, order), lock: ledger.Known, charges: true, ends: request{kindCharge, ref}, of: a.Name}
 	return m.on(ctx, tx, p, func(b *bench) error {
 		ch, err := b.charge(ref)
 		switch {

@@ -53,7 +53,12 @@ type charge struct {
 func (ch *charge) row() (ledger.Row, error) {
 	row := ch.Row
 	row.Resource, row.EndToEnd, row.State = strings.ToLower(ch.Books.TransactionID), strings.ToLower(ch.EndToEndID), ch.Books.State
-	err := ch.encode(&row, &ch.chargeRecord, &ch.Books.ReadAt)
+	row.ErasedAt, row.Buyer = ch.erased, ch.buyer
+	record := ch.chargeRecord
+	if ch.erased != 0 {
+		record = ch.kept()
+	}
+	err := ch.encode(&row, &record, &record.Books.ReadAt)
 	return row, err
 }
 
@@ -97,7 +102,11 @@ func (r *refund) row(ch *charge) (ledger.Refund, error) {
 	row := r.stored
 	row.ID, row.Charge, row.Account, row.Subject, row.State = r.ID, ch.ID, ch.Account, ch.Subject, r.State
 	var err error
-	row.Record, err = encoded(&r.Refund)
+	record := r.Refund
+	if ch.erased != 0 {
+		record = keptRefund(&r.Refund)
+	}
+	row.Record, err = encoded(&record)
 	return row, err
 }
 
@@ -117,8 +126,11 @@ func (m *reading) loadCharges(ctx context.Context, l ledger.Ledger, w ledger.Whe
 }
 
 func (m *reading) chargeOf(row *ledger.Row) (*charge, error) {
-	ch := &charge{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
+	ch := &charge{base: m.based(row)}
 	err := decode(row.Record, &ch.chargeRecord)
+	if ch.erased != 0 { // an earlier release may have stored more since
+		ch.chargeRecord = ch.kept()
+	}
 	ch.readAt = ch.Books.ReadAt
 	return ch, err
 }
@@ -265,7 +277,13 @@ func (b *bench) book(ch *charge, r books.Reading[gateway.Transaction]) {
 	}
 	b.change(ch, func(is books.Books) (books.Books, books.Result) { return books.ApplyTransaction(is, r) })
 	if t := r.Resource; strings.EqualFold(t.ID, ch.Books.TransactionID) && t.Status == ch.Books.Status {
-		ch.show(t)
+		if ch.show(t); ch.erased != 0 {
+			ch.chargeRecord = ch.kept()
+		}
+	}
+	if ch.buyer == 0 && r.Resource.ID != "" {
+		b.boughtBy(ch, r.Resource.Buyer.Document, r.Resource.Buyer.Email)
+		ch.buyer = ledger.BuyerStored
 	}
 	if b.knows {
 		ch.Earlier = ch.Books.Status
@@ -360,13 +378,16 @@ func (ch *charge) paidAt() time.Time {
 
 // shown returns the charge as the merchant gets it.
 func (ch *charge) shown() *Charge {
-	b := &ch.Books
+	b, buyer := &ch.Books, ch.Buyer
+	if ch.erased != 0 && b.Origin == FromLink {
+		buyer = noBuyer()
+	}
 	return &Charge{
 		ID: b.ID, Book: ch.Subject.Book, Account: ch.Account, Order: ledger.OrderID(ch.Subject), Subscription: ledger.SubscriptionID(ch.Subject), Attempt: ch.Attempt,
 		TransactionID: b.TransactionID, Method: ch.Method,
 		State: b.State, Reason: b.Reason, Currency: b.Currency, Requested: b.Requested, Amount: b.Amount, Paid: b.Paid, Fee: b.Fee,
 		Refunded: b.Refunded, Disputed: b.Disputed, Late: b.Late, PixCode: ch.PixCode, Voucher: ch.Voucher, Challenge: ch.Challenge,
-		Origin: b.Origin, Link: ch.Link, Buyer: ch.Buyer,
+		Origin: b.Origin, Link: ch.Link, Buyer: buyer, Erased: erasedAt(ch.erased),
 		account: ch.account, call: ch.Call, EndToEndID: ch.EndToEndID, CreatedAt: ch.Created, ExpiresAt: ch.ExpiresAt, PaidAt: b.PaidAt,
 	}
 }

@@ -54,6 +54,9 @@ type Config struct {
 	// See [Merchant.AdoptAll].
 	AdoptRate int
 
+	// Keep says for how long data is kept that is not needed for the books.
+	Keep Keep
+
 	Logger *slog.Logger // default slog.Default
 
 	// SecondPayment says what happens to money that an order does not need; see
@@ -74,6 +77,47 @@ type Config struct {
 	// Observe is called with each event of the outbox of each account, for metrics; see
 	// [operations.Config]. Several goroutines call it at once. It must not block.
 	Observe func(ctx context.Context, o operations.Observation)
+}
+
+// Keep says for how long [Merchant.Run] keeps what the books do not need. Buyers and Operations count
+// from the end of an order, sale, subscription or payout: when nothing of it is under way or compared any
+// more, Config.CompareFor after its last payment.
+type Keep struct {
+	// Buyers is for how long the data of the buyer is kept. Then it is erased as by [Merchant.Erase].
+	// 0: for good.
+	Buyers time.Duration
+
+	// Operations is for how long the requests are kept, which [Merchant.Story] lacks afterwards. 0: for
+	// good.
+	Operations time.Duration
+
+	// Events is for how long events are remembered after they were handled, or were set aside for a
+	// later release; at least [webhook.MinRetention], default 90 days.
+	Events time.Duration
+
+	// Unknown is for how long [Merchant.Unknown] lists a resource after its last event; default
+	// 90 days.
+	Unknown time.Duration
+}
+
+const unknownFor = 90 * day
+
+// set fills in the defaults and checks the durations.
+func (k *Keep) set() error {
+	k.Unknown = cmp.Or(k.Unknown, unknownFor)
+	for _, is := range []struct {
+		name  string
+		value time.Duration
+	}{{"Buyers", k.Buyers}, {"Operations", k.Operations}, {"Events", k.Events}, {"Unknown", k.Unknown}} {
+		if is.value < 0 {
+			return fmt.Errorf("merchant: Config.Keep.%s must not be negative", is.name)
+		}
+	}
+	if k.Events > 0 && k.Events < webhook.MinRetention {
+		return fmt.Errorf("merchant: Config.Keep.Events must be 0 or at least %s: the gateway delivers an event again for 24 hours, and one that is "+
+			"forgotten is handled twice", webhook.MinRetention)
+	}
+	return nil
 }
 
 // SecondPayment says what happens to money that an order does not need: a second payment, or
@@ -313,6 +357,9 @@ func (c *Config) set() error {
 		if is.value < 0 {
 			return fmt.Errorf("merchant: Config.%s must not be negative", is.name)
 		}
+	}
+	if err := c.Keep.set(); err != nil {
+		return err
 	}
 	if len(c.Accounts) == 0 {
 		return errors.New("merchant: Config.Accounts is empty: it needs the name and the client of your account")

@@ -23,6 +23,7 @@ type place struct {
 	charge  string // this charge only
 	payout  string // this payout
 	ends    request
+	of      string // the account of that request
 
 	calls *bool // is set if a fact with a callback was stored; nil if that wakes the courier at once
 }
@@ -56,11 +57,13 @@ type bench struct {
 
 	charges      []*charge // the oldest first
 	payout       *payout
+	others       []*payout // further ones
 	subscription *subscription
 
 	was      ledger.Order   // as it is stored
 	reports  []report       // in the order in which they are delivered
 	sends    []send         // the new requests
+	buyers   []ledger.Buyer // by which new records are found
 	calls    *bool          // see place
 	closes   []int64        // the numbers of problems that a person has resolved
 	added    []ledger.Write // what removes the new records
@@ -121,6 +124,11 @@ func (m *core) on(ctx context.Context, tx sqldb.Tx, p place, work func(*bench) e
 	}
 	if err := b.tell(ctx, l); err != nil {
 		return err
+	}
+	if b.order.ErasedAt != 0 && p.ends.key != "" { // it was stored after the erasure
+		if err := l.EraseOperation(ctx, ledger.Operation{Account: p.of, Kind: p.ends.kind, Key: p.ends.key}); err != nil {
+			return err
+		}
 	}
 	return b.send(ctx, l)
 }
@@ -374,6 +382,12 @@ func (b *bench) save(ctx context.Context, l ledger.Ledger) error {
 		}
 	}
 	writes = append(writes, added...)
+	if len(b.buyers) > 0 {
+		writes = append(writes, ledger.AddBuyers(b.buyers))
+	}
+	if len(b.sends) > 0 {
+		b.order.Purged = false
+	}
 	if len(writes) > 0 || b.order != b.was {
 		writes = append(writes, b.order.Save())
 	}
@@ -446,6 +460,9 @@ func (b *bench) records() (list []record) {
 	if b.payout != nil {
 		list = append(list, b.payout)
 	}
+	for _, p := range b.others {
+		list = append(list, p)
+	}
 	if b.subscription != nil {
 		list = append(list, b.subscription)
 	}
@@ -459,6 +476,13 @@ type base struct {
 	account *account
 	touched bool
 	readAt  time.Time // as it is stored
+	erased  int64     // as Row.ErasedAt, as it is now
+	buyer   int64     // as Row.Buyer, as it is now
+}
+
+// based returns what every record has, of a row that is stored.
+func (m *reading) based(row *ledger.Row) base {
+	return base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book), erased: row.ErasedAt, buyer: row.Buyer}
 }
 
 // encode sets the record of a row. When it was read last is not worth a write: what else a

@@ -43,4 +43,9 @@
 // lists what needs a person, whose decision [Merchant.Resolve] carries out.
 // [Merchant.Month] is the statement of an account, [Merchant.CheckMonth] compares it with
 // the gateway, and [Merchant.Export] writes its entries.
+//
+// # Personal data
+//
+// [Merchant.EraseBuyer] and [Merchant.Erase] erase what is stored of a buyer, and [Keep] says for how
+// long it is kept. The books stay.
 package merchant

@@ -132,7 +132,7 @@ func (m *reading) Health(ctx context.Context) (Health, error) {
 		if h.Comparisons.Due, h.Comparisons.Oldest, err = l.DueNow(ctx, names); err != nil {
 			return err
 		}
-		unknown, err := l.CountUnknown(ctx, names, m.lag)
+		unknown, err := l.CountUnknown(ctx, m.unmatched(names...))
 		if err != nil {
 			return err
 		}

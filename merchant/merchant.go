@@ -59,6 +59,8 @@ type account struct {
 	down     atomic.Bool  // the last list failed while the gateway was down
 	unknown  atomic.Int64 // how many events of this process matched no record
 	warned   atomic.Bool  // that something is not in the books
+
+	digestKey string // of the digests by which buyers are found
 }
 
 // set is [Open].
@@ -68,9 +70,13 @@ func (m *core) set(ctx context.Context, driver database.Driver[sqldb.Tx], cfg Co
 	}
 	m.cfg, m.callbacks = cfg, on
 	m.due, m.coming = make(chan struct{}, 1), make(chan struct{}, 1)
-	m.ground = newGround(sqldb.New(driver, cfg.Location, cfg.Logger), cfg.lag())
+	m.ground = newGround(sqldb.New(driver, cfg.Location, cfg.Logger), cfg.lag(), cfg.Keep.Unknown)
 	m.heard, m.unheard = heard(&on)
-	m.events = sqlstore.New(driver, sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger))
+	inbox := []sqlstore.Option{sqlstore.WithLocation(cfg.Location), sqlstore.WithLogger(cfg.Logger)}
+	if cfg.Keep.Events > 0 {
+		inbox = append(inbox, sqlstore.WithRetention(cfg.Keep.Events))
+	}
+	m.events = sqlstore.New(driver, inbox...)
 	for _, a := range cfg.Accounts {
 		if err := m.add(a, m.db.Shared()); err != nil {
 			return err

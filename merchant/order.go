@@ -74,7 +74,7 @@ func shownOrder(subject ledger.Subject, stored *ledger.Order) *Order {
 		return o
 	}
 	o.Currency, o.Paid, o.Fee, o.Refunded, o.Disputed = stored.Currency, stored.Paid, stored.Fee, stored.Refunded, stored.Disputed
-	o.PaidOut, o.Adjusted = stored.PaidOut, stored.Adjusted
+	o.PaidOut, o.Adjusted, o.Erased = stored.PaidOut, stored.Adjusted, erasedAt(stored.ErasedAt)
 	o.Price, o.Interest = stored.Price, stored.Interest
 	if stored.PriceCurrency != stored.Currency {
 		o.PriceCurrency = stored.PriceCurrency

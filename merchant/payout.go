@@ -86,7 +86,12 @@ type payout struct {
 func (p *payout) row() (ledger.Row, error) {
 	row := p.Row
 	row.Resource, row.State = strings.ToLower(p.TransferID), p.Payout.State
-	err := p.encode(&row, &p.payoutRecord, &p.ReadAt)
+	row.ErasedAt = p.erased
+	record := p.payoutRecord
+	if p.erased != 0 {
+		record = p.kept()
+	}
+	err := p.encode(&row, &record, &record.ReadAt)
 	return row, err
 }
 
@@ -99,7 +104,7 @@ func (p *payout) taken() error { return fmt.Errorf("%w: payout %s", ErrReused, p
 //
 // Calling it again with the same ID and parameters returns the existing payout, whatever
 // its state. The error is [ErrReused] if the parameters differ, [ErrCurrency] if the order is
-// not in BRL, in which transfers are, and [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
+// not in BRL, in which transfers are, [ErrErased] if the order was erased, and [gateway.ErrValidation] if the payout breaks a rule of the gateway. Then nothing was
 // stored. About your COMMIT see [ErrMaybeStored].
 func (m *Merchant[TX]) PayoutTx(ctx context.Context, tx TX, p PayoutParams) (*Payout, error) {
 	return m.payoutTx(ctx, m.in(tx), p, nil)
@@ -124,6 +129,9 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams, by *se
 			shown, err = m.existingPayout(ctx, tx, a, &p, b.payout)
 			return err
 		}
+		if err := b.checkErased(); err != nil {
+			return err
+		}
 		if p.Order != "" {
 			if err := b.pays(p.Order, gateway.BRL); err != nil { // the currency of every transfer
 				return err
@@ -135,6 +143,7 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams, by *se
 				Kind: ledger.Payouts, ID: p.ID, Account: a.Name, Subject: b.order.Subject(), Ref: p.ExternalRef, Created: b.now,
 			}},
 		}
+		b.paidTo(b.payout, p.PixKeyType, p.PixKeyValue)
 		shown = b.payout.shown()
 		b.sends = append(b.sends, send{a, operations.CreateTransfer(p.TransferParams), "payout " + p.ID, by})
 		return nil
@@ -150,6 +159,9 @@ func (m *core) payoutTx(ctx context.Context, tx sqldb.Tx, p PayoutParams, by *se
 func (m *core) existingPayout(ctx context.Context, tx sqldb.Tx, a *account, p *PayoutParams, stored *payout) (*Payout, error) {
 	if stored.account != a || stored.Subject != p.subject(a.Book) || stored.Requested != p.Amount {
 		return nil, fmt.Errorf("%w: payout %s", ErrReused, p.ID)
+	}
+	if stored.erased != 0 { // nothing is left to compare
+		return stored.shown(), nil
 	}
 	switch _, err := a.outbox.FindTx(ctx, tx, kindPayout, stored.Ref); {
 	case errors.Is(err, operations.ErrNotFound): // purged; inserted again it would be sent again
@@ -174,8 +186,11 @@ func (m *reading) loadPayout(ctx context.Context, l ledger.Ledger, book, id stri
 }
 
 func (m *reading) payoutOf(row *ledger.Row) (*payout, error) {
-	p := &payout{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
+	p := &payout{base: m.based(row)}
 	err := decode(row.Record, &p.payoutRecord)
+	if p.erased != 0 { // an earlier release may have stored more since
+		p.payoutRecord = p.kept()
+	}
 	p.readAt = p.ReadAt
 	return p, err
 }
@@ -185,7 +200,7 @@ func (p *payout) shown() *Payout {
 	is := &p.Payout
 	return &Payout{
 		ID: is.ID, Book: p.Subject.Book, Account: p.Account, Order: ledger.OrderID(p.Subject), Ref: p.Ref, TransferID: is.TransferID, State: is.State, Reason: is.Reason,
-		Requested: is.Requested, Amount: is.Amount, Fee: is.Fee, CreatedAt: p.Created, PaidAt: is.PaidAt,
+		Requested: is.Requested, Amount: is.Amount, Fee: is.Fee, CreatedAt: p.Created, PaidAt: is.PaidAt, Erased: erasedAt(p.erased),
 	}
 }
 
@@ -349,7 +364,7 @@ func (m *core) storePayout(ctx context.Context, tx sqldb.Tx, a *account, r opera
 		return err
 	}
 	p := at(&rows[0])
-	p.ends = request{kindPayout, rows[0].Ref}
+	p.ends, p.of = request{kindPayout, rows[0].Ref}, a.Name
 	return m.on(ctx, tx, p, func(b *bench) error {
 		op, reason := outcome(r.Err)
 		b.payoutIs(op, reason)

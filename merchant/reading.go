@@ -22,15 +22,16 @@ type reading struct {
 
 // ground is what is the same for all books.
 type ground struct {
-	db       *sqldb.DB
-	lag      time.Duration       // see [Config.lag]
-	accounts map[string]*account // of this process
-	heard    []books.Callback    // for which this process delivers facts, or all of them
-	unheard  []books.Callback    // that are nil
+	db         *sqldb.DB
+	lag        time.Duration       // see [Config.lag]
+	unknownFor time.Duration       // see [Keep]
+	accounts   map[string]*account // of this process
+	heard      []books.Callback    // for which this process delivers facts, or all of them
+	unheard    []books.Callback    // that are nil
 }
 
-func newGround(db *sqldb.DB, lag time.Duration) *ground {
-	return &ground{db: db, lag: lag, accounts: make(map[string]*account)}
+func newGround(db *sqldb.DB, lag, unknownFor time.Duration) *ground {
+	return &ground{db: db, lag: lag, unknownFor: unknownFor, accounts: make(map[string]*account)}
 }
 
 // accountRequests are the requests of an account, as its outbox has stored them.

@@ -70,10 +70,11 @@ type Charge struct {
 	Voucher    *gateway.VoucherDetails // nil unless it is a voucher
 	Challenge  *gateway.NextAction     // the 3-D Secure challenge, nil unless one is open
 	EndToEndID string                  // of a Pix that was paid
-	Buyer      *gateway.Buyer          // nil unless it is a sale by link
+	Buyer      *gateway.Buyer          // nil unless it is a sale by link; empty if that was erased
 	CreatedAt  time.Time               // by the database's clock
 	ExpiresAt  time.Time               // of the Pix or voucher; may be zero
 	PaidAt     time.Time               // zero before
+	Erased     time.Time               // since when nothing is kept of the buyer, see [Merchant.Erase]; zero if something is
 
 	// OrderLeft is what is left of all payments of the order, in cents, and OrderClosed says
 	// that the order wants no more money, see [Merchant.CloseOrderTx]. They are zero except in
@@ -130,6 +131,7 @@ type Payout struct {
 	Fee       int64 // part of Amount
 	CreatedAt time.Time
 	PaidAt    time.Time // zero before
+	Erased    time.Time // since when nothing is kept of the receiver, see [Merchant.Erase]; zero if something is
 }
 
 // Order is the money of an order. Each amount is the sum of the order's entries, in cents
@@ -143,10 +145,11 @@ type Order struct {
 	Refunded int64
 	Disputed int64
 	PaidOut  int64
-	Adjusted int64 // by [Merchant.Adjust]; may be negative
-	Price    int64 // what it had to pay when it was settled: what was asked for last or, if a person accepted less, what was paid
-	Settled  bool  // it was paid in full
-	Closed   bool  // it wants no more money, see [Merchant.CloseOrderTx]
+	Adjusted int64     // by [Merchant.Adjust]; may be negative
+	Price    int64     // what it had to pay when it was settled: what was asked for last or, if a person accepted less, what was paid
+	Settled  bool      // it was paid in full
+	Closed   bool      // it wants no more money, see [Merchant.CloseOrderTx]
+	Erased   time.Time // since when nothing is kept of the buyer, see [Merchant.Erase]; zero if something is
 
 	SettledBy string // the ID of the charge that paid it in full, "" before
 	Latest    string // the ID of the charge that was asked for last

@@ -276,7 +276,7 @@ func (m *core) storeRefund(ctx context.Context, tx sqldb.Tx, a *account, r opera
 		return err
 	}
 	p := at(of)
-	p.ends = request{kindRefund, id}
+	p.ends, p.of = request{kindRefund, id}, a.Name
 	return m.on(ctx, tx, p, func(b *bench) error {
 		ch, err := b.charge(of.ID)
 		if err != nil {

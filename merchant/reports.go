@@ -1,6 +1,7 @@
 package merchant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,10 @@ type ReportsConfig struct {
 	// yet.
 	SettleAfter time.Duration
 
+	// Unknown is that of [Keep]: for how long a resource that matches no record is listed; default
+	// 90 days.
+	Unknown time.Duration
+
 	// Zones are the zones of accounts whose [Account.Zone] has no name of the IANA database, by
 	// the name of the account. All others are read from the database.
 	Zones map[string]*time.Location
@@ -56,11 +61,14 @@ func OpenReports[TX any](ctx context.Context, db database.Driver[TX], cfg Report
 	if cfg.SettleAfter < 0 {
 		return nil, errors.New("merchant: ReportsConfig.SettleAfter must not be negative")
 	}
+	if cfg.Unknown < 0 {
+		return nil, errors.New("merchant: ReportsConfig.Unknown must not be negative")
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
 	lag := (&Config{SettleAfter: cfg.SettleAfter}).lag()
-	r := &Reports{reading{ground: newGround(sqldb.New(sqldb.Untyped(db), cfg.Location, cfg.Logger), lag)}}
+	r := &Reports{reading{ground: newGround(sqldb.New(sqldb.Untyped(db), cfg.Location, cfg.Logger), lag, cmp.Or(cfg.Unknown, unknownFor))}}
 	for _, c := range callbacks(new(Callbacks[sqldb.Tx])) { // some process has each
 		r.heard = append(r.heard, c.name)
 	}

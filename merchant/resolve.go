@@ -69,7 +69,7 @@ type Resolution struct {
 	Decision   Decision
 	ResourceID string // the ID of the created resource, if a create was Applied
 	By         string // who decides; required, and stored for good
-	Why        string // required, and stored for good
+	Why        string // required, and stored until the record is erased, see [Merchant.Erase]
 }
 
 func (r *Resolution) validate() error {

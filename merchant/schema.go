@@ -45,7 +45,8 @@ func (m *core) migrate(ctx context.Context) error {
 // name, possibly by one of the packages that this one stands on. known are the prefixes that
 // others, or the account itself, have.
 func (a *account) register(ctx context.Context, db *sqldb.DB, c sqldb.Session, known []ledger.Prefix) error {
-	if _, err := db.Register(ctx, c, a.Client.Account()); err != nil {
+	var err error
+	if a.digestKey, err = db.Register(ctx, c, a.Client.Account()); err != nil {
 		return err
 	}
 	if err := a.distinct(known); err != nil {

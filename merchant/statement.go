@@ -126,7 +126,7 @@ type AdjustParams struct {
 	Order   string // "" for a correction of the account
 
 	Amount  int64  // cents of the order's currency: a positive one adds to what remains for you; required
-	By, Why string // who decides, and why; required, and stored for good
+	By, Why string // who decides, and why; required, and stored: Why until the order is erased, see [Merchant.Erase]
 }
 
 func (p *AdjustParams) validate() error {

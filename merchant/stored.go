@@ -21,7 +21,7 @@ const patience = 5 * time.Second
 // verdicts are the errors that say what the database has: after one of them nothing that a
 // lost COMMIT may have stored is there.
 var verdicts = []error{
-	ErrAccount, ErrNotFound, ErrReused, ErrUnknown, ErrLeft, ErrState, ErrCurrency, ErrAdopting, gateway.ErrValidation,
+	ErrAccount, ErrNotFound, ErrReused, ErrUnknown, ErrLeft, ErrState, ErrCurrency, ErrAdopting, ErrErased, gateway.ErrValidation,
 	ledger.ErrNoted, operations.ErrNotFound, operations.ErrState, operations.ErrMismatch,
 }
 

@@ -65,7 +65,12 @@ type subscription struct {
 func (s *subscription) row() (ledger.Row, error) {
 	row := s.Row
 	row.Resource, row.State = strings.ToLower(s.Books.SubscriptionID), s.Books.State
-	err := s.encode(&row, &s.subscriptionRecord, &s.Books.ReadAt)
+	row.ErasedAt = s.erased
+	record := s.subscriptionRecord
+	if s.erased != 0 {
+		record = s.kept()
+	}
+	err := s.encode(&row, &record, &record.Books.ReadAt)
 	return row, err
 }
 
@@ -106,6 +111,7 @@ func (s *subscription) shown(o *Order) *Subscription {
 		ID: b.ID, Book: s.Subject.Book, Account: s.Account, CustomerID: s.CustomerID, SubscriptionID: b.SubscriptionID, State: b.State, Canceling: s.canceling(),
 		Amount: s.Amount, Currency: s.Currency, PaidUntil: b.PaidUntil, FailedAttempts: b.FailedAttempts, Reason: b.Reason,
 		Charges: o.Charges, Order: *o, AuthorizationCode: s.AuthorizationCode, CreatedAt: s.Created,
+		Erased: erasedAt(s.erased),
 	}
 	shown.Order.Charges, shown.Order.Refunds = nil, nil
 	for _, c := range o.Charges {
@@ -126,8 +132,11 @@ func (m *reading) loadSubscription(ctx context.Context, l ledger.Ledger, book, i
 }
 
 func (m *reading) subscriptionOf(row *ledger.Row) (*subscription, error) {
-	s := &subscription{base: base{Row: *row, account: m.anyAccount(row.Account, row.Subject.Book)}}
+	s := &subscription{base: m.based(row)}
 	err := decode(row.Record, &s.subscriptionRecord)
+	if s.erased != 0 { // an earlier release may have stored more since
+		s.subscriptionRecord = s.kept()
+	}
 	s.readAt = s.Books.ReadAt
 	return s, err
 }
@@ -237,7 +246,7 @@ func (m *core) storeSubscription(ctx context.Context, tx sqldb.Tx, where ledger.
 		return err
 	}
 	p := at(&rows[0])
-	p.ends = ends
+	p.ends, p.of = ends, where.Account
 	return m.on(ctx, tx, p, func(b *bench) error {
 		b.subscription.touched = true
 		return store(b)
@@ -376,7 +385,9 @@ func (b *bench) bookSubscription(r books.Reading[gateway.Subscription], transact
 	}
 	s.Books, s.touched = after, true
 	if sub := r.Resource; strings.EqualFold(sub.ID, after.SubscriptionID) && sub.Status == after.Status {
-		s.show(sub)
+		if s.show(sub); s.erased != 0 {
+			s.subscriptionRecord = s.kept()
+		}
 	}
 	for i := range charges {
 		if i == len(b.charges) {

@@ -65,6 +65,7 @@ type Subscription struct {
 	Challenge         *gateway.NextAction // the 3-D Secure challenge of a charge, nil unless one is open
 	AuthorizationCode string              // with which the payer authorizes a Pix Automatico; "" unless it is incomplete
 	CreatedAt         time.Time           // by the database's clock
+	Erased            time.Time           // since when nothing is kept of the payer, see [Merchant.Erase]; zero if something is
 }
 
 // QR returns the authorization code as an SVG picture for a page, "" if there is none.
@@ -171,6 +172,8 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams, 
 	at := place{subject: ledger.SubscriptionSubject(a.Book, p.ID), lock: ledger.New}
 	if err := m.on(ctx, tx, at, func(b *bench) error {
 		switch s := b.subscription; {
+		case s == nil && b.order.ErasedAt != 0:
+			return b.checkErased()
 		case s == nil:
 			b.subscription = &subscription{
 				base: base{account: a, Row: ledger.Row{
@@ -178,6 +181,11 @@ func (m *core) subscribeTx(ctx context.Context, tx sqldb.Tx, p SubscribeParams, 
 				}},
 				subscriptionRecord: subscriptionRecord{asked: p.asked(), Books: books.Subscription{ID: p.ID, Operation: books.Waiting, State: New}},
 			}
+			document := ""
+			if d := p.Customer.Document; d != nil {
+				document = d.Number
+			}
+			b.belongsTo(a, ofSubscription, p.ID, document, p.Customer.Email)
 			added = b.subscription.shown(&Order{})
 			b.sends = append(b.sends, send{a, p.customer(a), "the reference " + a.Prefix + p.ID + " was used for another customer", by})
 			return nil

@@ -14,7 +14,8 @@ import (
 )
 
 // sweeper does what an account needs now and then: it lists what is paid and what is disputed,
-// searches for sales by link that no webhook reported, adopts what waits, and notes the balance. Neither an account
+// searches for sales by link that no webhook reported, adopts what waits, notes the balance, and
+// erases what is not kept any longer. Neither an account
 // nor a task that hangs keeps another one waiting.
 type sweeper struct {
 	m     *core
@@ -49,6 +50,8 @@ func newSweeper(m *core) *sweeper {
 		}
 		s.of.Adopts = append(s.of.Adopts, name)
 		add("adoptions", "what waits could not be adopted, and will be later", func(ctx context.Context) error { return m.adoptDue(ctx, a) })
+		s.of.Keeps = append(s.of.Keeps, name)
+		add("keep", "what is not kept any longer could not be erased, and will be later", func(ctx context.Context) error { return m.keep(ctx, a) })
 		if !a.NoLists {
 			s.of.Lists = append(s.of.Lists, name)
 			a.walking.Store(true) // until it is known that nothing is due

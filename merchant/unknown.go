@@ -15,8 +15,8 @@ import (
 // UnknownResource is a resource of the gateway about which events came, and that matches no record: it has
 // neither the gateway's ID nor the reference of one. Another system of the account made it, such
 // as the code that this package replaces. One without a reference is listed when Config.SettleAfter has
-// passed: it may be a subscription's charge that is stored in a moment. It is listed for 90 days after its
-// last event, or until a record has it; those of the last 10,000 resources of an account are kept.
+// passed: it may be a subscription's charge that is stored in a moment. It is listed for Config.Keep.Unknown
+// after its last event, or until a record has it; those of the last 10,000 resources of an account are kept.
 type UnknownResource struct {
 	Account string
 	Family  webhook.Family
@@ -52,7 +52,7 @@ func (m *reading) Unknown(ctx context.Context, q UnknownQuery) (list []UnknownRe
 	}
 	var rows []ledger.Unknown
 	err = m.byIndex(ctx, func(l ledger.Ledger) (err error) {
-		rows, err = l.Unknown(ctx, a.Name, m.lag, after, cmp.Or(q.Limit, 100))
+		rows, err = l.Unknown(ctx, m.unmatched(a.Name), after, cmp.Or(q.Limit, 100))
 		return err
 	})
 	for _, u := range rows {
@@ -62,6 +62,11 @@ func (m *reading) Unknown(ctx context.Context, q UnknownQuery) (list []UnknownRe
 		})
 	}
 	return list, err
+}
+
+// unmatched selects what matches no record of accounts.
+func (m *reading) unmatched(accounts ...string) ledger.UnknownWhere {
+	return ledger.UnknownWhere{Accounts: accounts, Keep: m.unknownFor, Grace: m.lag}
 }
 
 // trimEvery is after how many events of an account that match nothing what is too old, or too much,
@@ -80,7 +85,7 @@ func (m *core) other(ctx context.Context, a *account, e *webhook.Event, ref stri
 		return err
 	}
 	if a.unknown.Add(1)%trimEvery == 1 {
-		if err := m.byIndex(ctx, func(l ledger.Ledger) error { return l.TrimUnknown(ctx, a.Name) }); err != nil {
+		if err := m.byIndex(ctx, func(l ledger.Ledger) error { return l.TrimUnknown(ctx, a.Name, m.cfg.Keep.Unknown) }); err != nil {
 			return err
 		}
 	}

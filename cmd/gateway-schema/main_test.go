@@ -68,17 +68,18 @@ func TestTheNamesOfTheFiles(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"-format goose": `00001_gateway_accounts.sql 00002_gateway_operations.sql
-			00003_gateway_events.sql 00004_gateway_merchant.sql 00005_gateway_merchant.sql 00006_gateway_merchant.sql 00007_gateway_merchant.sql 00008_gateway_merchant.sql`,
+			00003_gateway_events.sql 00004_gateway_merchant.sql 00005_gateway_merchant.sql 00006_gateway_merchant.sql 00007_gateway_merchant.sql 00008_gateway_merchant.sql 00009_gateway_merchant.sql`,
 		"-format migrate": `000001_gateway_accounts.up.sql 000002_gateway_operations.up.sql
-			000003_gateway_events.up.sql 000004_gateway_merchant.up.sql 000005_gateway_merchant.up.sql 000006_gateway_merchant.up.sql 000007_gateway_merchant.up.sql 000008_gateway_merchant.up.sql`,
+			000003_gateway_events.up.sql 000004_gateway_merchant.up.sql 000005_gateway_merchant.up.sql 000006_gateway_merchant.up.sql 000007_gateway_merchant.up.sql 000008_gateway_merchant.up.sql 000009_gateway_merchant.up.sql`,
 		"-format atlas": `0001_gateway_accounts.sql 0002_gateway_operations.sql
-			0003_gateway_events.sql 0004_gateway_merchant.sql 0005_gateway_merchant.sql 0006_gateway_merchant.sql 0007_gateway_merchant.sql 0008_gateway_merchant.sql`,
-		"":                         "0001_accounts.sql 0002_operations.sql 0003_events.sql 0004_merchant.sql 0005_merchant.sql 0006_merchant.sql 0007_merchant.sql 0008_merchant.sql",
-		"-after 3":                 "0004_merchant.sql 0005_merchant.sql 0006_merchant.sql 0007_merchant.sql 0008_merchant.sql",
-		"-parts accounts,merchant": "0001_accounts.sql 0004_merchant.sql 0005_merchant.sql 0006_merchant.sql 0007_merchant.sql 0008_merchant.sql",
+			0003_gateway_events.sql 0004_gateway_merchant.sql 0005_gateway_merchant.sql 0006_gateway_merchant.sql 0007_gateway_merchant.sql 0008_gateway_merchant.sql 0009_gateway_merchant.sql`,
+		"":                         "0001_accounts.sql 0002_operations.sql 0003_events.sql 0004_merchant.sql 0005_merchant.sql 0006_merchant.sql 0007_merchant.sql 0008_merchant.sql 0009_merchant.sql",
+		"-after 3":                 "0004_merchant.sql 0005_merchant.sql 0006_merchant.sql 0007_merchant.sql 0008_merchant.sql 0009_merchant.sql",
+		"-parts accounts,merchant": "0001_accounts.sql 0004_merchant.sql 0005_merchant.sql 0006_merchant.sql 0007_merchant.sql 0008_merchant.sql 0009_merchant.sql",
 		"-format goose -parts events,accounts -number 17": "00017_gateway_accounts.sql 00018_gateway_events.sql",
 		"-format atlas -after 2 -number 20260131120000": `20260131120000_gateway_events.sql
-			20260131120001_gateway_merchant.sql 20260131120002_gateway_merchant.sql 20260131120003_gateway_merchant.sql 20260131120004_gateway_merchant.sql 20260131120005_gateway_merchant.sql`,
+			20260131120001_gateway_merchant.sql 20260131120002_gateway_merchant.sql 20260131120003_gateway_merchant.sql 20260131120004_gateway_merchant.sql 20260131120005_gateway_merchant.sql
+			20260131120006_gateway_merchant.sql`,
 	} {
 		dir := filepath.Join(t.TempDir(), "db", "migrations")
 		code, out, errs := command(append([]string{"-dialect", "postgres", "-dir", dir}, strings.Fields(args)...)...)
@@ -124,10 +125,10 @@ func TestWithoutAFolderTheFilesArePrinted(t *testing.T) {
 	assert.Empty(t, rest)
 	assert.Contains(t, out, `CREATE TABLE "It's ""mine""".gateway_orders (`)
 
-	code, out, errs = command("-dialect", "sqlite", "-after", "8")
+	code, out, errs = command("-dialect", "sqlite", "-after", "9")
 	assert.Equal(t, done, code)
 	assert.Empty(t, out)
-	assert.Contains(t, errs, "no migration after version 8")
+	assert.Contains(t, errs, "no migration after version 9")
 }
 
 // A file that was applied must not change, so one that differs stops the command before it
@@ -140,7 +141,7 @@ func TestAFileIsNotOverwritten(t *testing.T) {
 	require.Equal(t, done, code, errs)
 	code, out, errs := command(args...)
 	require.Equal(t, done, code, errs)
-	assert.Equal(t, "8 files exist already, and are the same\n", out)
+	assert.Equal(t, "9 files exist already, and are the same\n", out)
 
 	require.NoError(t, os.Remove(filepath.Join(dir, "0001_accounts.sql")))
 	mine := filepath.Join(dir, "0003_events.sql")
@@ -149,7 +150,7 @@ func TestAFileIsNotOverwritten(t *testing.T) {
 	assert.Equal(t, failed, code)
 	assert.Empty(t, out)
 	assert.Contains(t, errs, mine+" exists and differs")
-	assert.Equal(t, []string{"0002_operations.sql", "0003_events.sql", "0004_merchant.sql", "0005_merchant.sql", "0006_merchant.sql", "0007_merchant.sql", "0008_merchant.sql"}, names(t, dir),
+	assert.Equal(t, []string{"0002_operations.sql", "0003_events.sql", "0004_merchant.sql", "0005_merchant.sql", "0006_merchant.sql", "0007_merchant.sql", "0008_merchant.sql", "0009_merchant.sql"}, names(t, dir),
 		"nothing was written")
 	text, err := os.ReadFile(mine)
 	require.NoError(t, err)
@@ -157,7 +158,7 @@ func TestAFileIsNotOverwritten(t *testing.T) {
 
 	code, out, errs = command("-dialect", "postgres", "-after", "3", "-dir", dir)
 	require.Equal(t, done, code, errs)
-	assert.Equal(t, "5 files exist already, and are the same\n", out)
+	assert.Equal(t, "6 files exist already, and are the same\n", out)
 
 	code, _, errs = command("-dialect", "postgres", "-dir", mine)
 	assert.Equal(t, failed, code)

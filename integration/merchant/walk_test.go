@@ -315,8 +315,8 @@ func (w *world) paidCopies(c *merchant.Charge, n int) (ids []string) {
 		}
 		text := strings.NewReplacer(was.ID, made.ID, was.UpdatedAt.UTC().Format(time.RFC3339Nano), made.UpdatedAt.UTC().Format(time.RFC3339Nano)).Replace(record)
 		require.NotEqual(w, record, text)
-		_, err = tx.ExecContext(w.Context(), w.sql(`INSERT INTO gateway_charges (id, account, book, subject, attempt, ref, transaction_id, state, created_at, record)
-			SELECT ?, account, book, subject || ?, attempt, ?, ?, state, created_at, ? FROM gateway_charges WHERE id = ?`),
+		_, err = tx.ExecContext(w.Context(), w.sql(`INSERT INTO gateway_charges (id, account, book, subject, attempt, ref, transaction_id, state, created_at, record, buyer)
+			SELECT ?, account, book, subject || ?, attempt, ?, ?, state, created_at, ?, buyer FROM gateway_charges WHERE id = ?`),
 			p.ExternalRef, fmt.Sprint(i), p.ExternalRef, made.ID, text, c.ID)
 		require.NoError(w, err)
 		_, err = tx.ExecContext(w.Context(), w.sql(`INSERT INTO gateway_checks (kind, id, account, lane, check_at)

@@ -61,7 +61,7 @@ func (l Ledger) Books(ctx context.Context) ([]string, error) {
 }
 
 // Due names the accounts of which each kind of work is done.
-type Due struct{ Links, Balances, Lists, Adopts []string }
+type Due struct{ Links, Balances, Lists, Adopts, Keeps []string }
 
 // DueAccount is an account of which something is due.
 type DueAccount struct {
@@ -70,20 +70,23 @@ type DueAccount struct {
 }
 
 // DueAccounts returns the accounts whose search for sales, whose balance or whose lists are due,
-// whose charges are being listed, or for which something is to be adopted. Without a link there are no sales.
+// whose charges are being listed, for which something is to be adopted, or of which what has ended is
+// looked for. Without a link there are no sales.
 func (l Ledger) DueAccounts(ctx context.Context, of Due) ([]DueAccount, error) {
 	withLinks, args := list(of.Links)
 	withBalance, balances := list(of.Balances)
 	withLists, lists := list(of.Lists)
 	withAdoptions, adopting := list(of.Adopts)
+	withKeep, keeping := list(of.Keeps)
 	walk := `name IN ` + withLists + ` AND COALESCE(singly_until, 0) <= {now} AND (COALESCE(walk_at, 0) <= {now} OR walking = 1)`
 	return all(ctx, l, `SELECT name, CASE WHEN `+walk+` THEN 1 ELSE 0 END FROM {s}gateway_accounts
 		WHERE name IN `+withLinks+` AND COALESCE(sweep_at, 0) <= {now}
 			AND EXISTS (SELECT 1 FROM {s}gateway_links WHERE account = gateway_accounts.name)
 		OR name IN `+withBalance+` AND COALESCE(balance_at, 0) <= {now}
 		OR (`+walk+` OR name IN `+withLists+` AND COALESCE(disputes_at, 0) <= {now}) AND `+walked+`
-		OR name IN `+withAdoptions+` AND COALESCE(adopt_at, 0) <= {now} AND `+adopts+` ORDER BY name`,
-		slices.Concat(lists, args, balances, lists, lists, adopting),
+		OR name IN `+withAdoptions+` AND COALESCE(adopt_at, 0) <= {now} AND `+adopts+`
+		OR name IN `+withKeep+` AND COALESCE(keep_at, 0) <= {now} ORDER BY name`,
+		slices.Concat(lists, args, balances, lists, lists, adopting, keeping),
 		func(row database.Scanner, a *DueAccount) error {
 			var walk int
 			err := row.Scan(&a.Name, &walk)

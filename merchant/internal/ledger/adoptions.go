@@ -103,8 +103,9 @@ func (l Ledger) lockOrders(ctx context.Context, subjects []Subject) error {
 	for _, s := range subjects {
 		args = append(args, s.Book, s.ID)
 	}
-	_, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_orders (book, subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
-		VALUES `+repeated(`(?, ?, '', 0, 0, 0, 0, 0, 0, '')`, len(subjects))+`
+	_, err := l.s.Exec(ctx, `INSERT INTO {s}gateway_orders (book, subject, currency, paid, fee, refunded, disputed, paid_out, adjusted,
+			settled_by, ends_at)
+		VALUES `+repeated(`(?, ?, '', 0, 0, 0, 0, 0, 0, '', {now})`, len(subjects))+`
 		ON CONFLICT (subject, book) DO UPDATE SET version = gateway_orders.version + 1`, args...)
 	return err
 }

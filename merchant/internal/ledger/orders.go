@@ -19,6 +19,9 @@ type Order struct {
 	Told    bool   // the merchant was told that the goods are owed, and not the contrary since
 
 	Adopting int // how many adoptions it waits for
+
+	ErasedAt int64 // since when nothing is known of its buyer, in ms since 1970; 0 if something may be
+	Purged   bool  // its operations are deleted
 }
 
 // Subject returns the order's subject.
@@ -73,8 +76,9 @@ func (l Ledger) Lock(ctx context.Context, subject Subject, how Lock, with With) 
 	case New:
 	}
 	var ms int64
-	made, err := l.s.Row(ctx, `INSERT INTO {s}gateway_orders (book, subject, currency, paid, fee, refunded, disputed, paid_out, adjusted, settled_by)
-		VALUES (?, ?, '', 0, 0, 0, 0, 0, 0, '') ON CONFLICT DO NOTHING RETURNING {now}`, []any{subject.Book, subject.ID}, &ms)
+	made, err := l.s.Row(ctx, `INSERT INTO {s}gateway_orders (book, subject, currency, paid, fee, refunded, disputed, paid_out, adjusted,
+			settled_by, ends_at)
+		VALUES (?, ?, '', 0, 0, 0, 0, 0, 0, '', {now}) ON CONFLICT DO NOTHING RETURNING {now}`, []any{subject.Book, subject.ID}, &ms)
 	if err != nil {
 		return nil, is, now, err
 	}
@@ -111,12 +115,13 @@ func (l Ledger) order(ctx context.Context, subject Subject, lock string, with Wi
 	// The order is locked once, in a WITH of its own, and not once for each of its records.
 	err = l.s.Each(ctx, `WITH o AS (SELECT * FROM {s}gateway_orders WHERE book = ? AND subject = ? `+lock+`)
 		SELECT o.currency, o.paid, o.fee, o.refunded, o.disputed, o.paid_out, o.adjusted, o.settled_by, o.closed_at IS NOT NULL, o.current,
-			o.price, o.price_in, o.interest, o.owed, o.owed_facts, o.told, o.adopting, o.version, {clock}, `+columns+` FROM o`+from, args,
+			o.price, o.price_in, o.interest, o.owed, o.owed_facts, o.told, o.adopting, COALESCE(o.erased_at, 0), o.purged_at IS NOT NULL, o.version, {clock}, `+columns+` FROM o`+from, args,
 		func(row database.Scanner) error {
 			o = &Order{Book: subject.Book, Order: books.Order{ID: subject.ID}}
 			var ms, owed, told int64
 			err := is.scan(row, subject, &o.Currency, &o.Paid, &o.Fee, &o.Refunded, &o.Disputed, &o.PaidOut, &o.Adjusted, &o.SettledBy, &o.Closed,
-				&o.Current, &o.Price, &o.PriceCurrency, &o.Interest, &owed, &o.GoodsFacts, &told, &o.Adopting, &version, &ms, &seen)
+				&o.Current, &o.Price, &o.PriceCurrency, &o.Interest, &owed, &o.GoodsFacts, &told, &o.Adopting, &o.ErasedAt,
+				&o.Purged, &version, &ms, &seen)
 			now, o.Owed, o.Told = time.UnixMilli(ms), owed != 0, told != 0
 			return err
 		})
@@ -136,8 +141,9 @@ func (l Ledger) records(ctx context.Context, subject Subject, with With) (is Rec
 
 const (
 	recordColumns = `COALESCE(r.part, 0), COALESCE(r.id, ''), COALESCE(r.account, ''), COALESCE(r.attempt, 0), COALESCE(r.ref, ''),
-		COALESCE(r.resource, ''), COALESCE(r.end_to_end, ''), COALESCE(r.state, ''), COALESCE(r.created_at, 0), COALESCE(r.record, '')`
-	noRecord    = `0, '', '', 0, '', '', '', '', 0, ''`
+		COALESCE(r.resource, ''), COALESCE(r.end_to_end, ''), COALESCE(r.state, ''), COALESCE(r.created_at, 0), COALESCE(r.record, ''),
+		COALESCE(r.erased_at, 0), COALESCE(r.buyer, 0)`
+	noRecord    = `0, '', '', 0, '', '', '', '', 0, '', 0, 0`
 	recordOrder = ` ORDER BY r.part, r.attempt, r.created_at, r.id`
 )
 
@@ -150,7 +156,8 @@ const (
 // recordsOf selects the records of an order.
 func recordsOf(subject Subject, with With) (query string, args []any) {
 	if with.Refund != "" {
-		return `SELECT 2 AS part, f.id, c.account, 0 AS attempt, f.charge AS ref, '' AS resource, '' AS end_to_end, f.state, f.created_at, f.record
+		return `SELECT 2 AS part, f.id, c.account, 0 AS attempt, f.charge AS ref, '' AS resource, '' AS end_to_end, f.state, f.created_at, f.record,
+				c.erased_at, 0 AS buyer
 			FROM {s}gateway_refunds AS f JOIN {s}gateway_charges AS c ON c.id = f.charge WHERE f.book = ? AND f.id = ?`,
 			[]any{subject.Book, with.Refund}
 	}
@@ -159,8 +166,9 @@ func recordsOf(subject Subject, with With) (query string, args []any) {
 		where, args = where+` AND c.id = ?`, append(args, with.Charge)
 	}
 	return `SELECT 1 AS part, c.id, c.account, c.attempt, COALESCE(c.ref, '') AS ref, COALESCE(c.transaction_id, '') AS resource,
-			COALESCE(c.end_to_end_id, '') AS end_to_end, c.state, c.created_at, c.record FROM {s}gateway_charges AS c WHERE ` + where + `
-		UNION ALL SELECT 2, f.id, c.account, 0, f.charge, '', '', f.state, f.created_at, f.record
+			COALESCE(c.end_to_end_id, '') AS end_to_end, c.state, c.created_at, c.record, c.erased_at, c.buyer
+			FROM {s}gateway_charges AS c WHERE ` + where + `
+		UNION ALL SELECT 2, f.id, c.account, 0, f.charge, '', '', f.state, f.created_at, f.record, c.erased_at, 0
 			FROM {s}gateway_charges AS c JOIN {s}gateway_refunds AS f ON f.charge = c.id WHERE ` + where, append(args, args...)
 }
 
@@ -169,7 +177,8 @@ func (is *Records) scan(row database.Scanner, subject Subject, columns ...any) e
 	var part int
 	var created int64
 	r := Row{Kind: Charges, Subject: subject}
-	err := row.Scan(append(columns, &part, &r.ID, &r.Account, &r.Attempt, &r.Ref, &r.Resource, &r.EndToEnd, &r.State, &created, &r.Record)...)
+	err := row.Scan(append(columns, &part, &r.ID, &r.Account, &r.Attempt, &r.Ref, &r.Resource, &r.EndToEnd, &r.State, &created, &r.Record,
+		&r.ErasedAt, &r.Buyer)...)
 	r.Created = time.UnixMilli(created)
 	switch part {
 	case chargePart:
@@ -188,10 +197,11 @@ func (o *Order) Save() Write {
 	return Write{
 		SQL: `UPDATE {s}gateway_orders SET version = version + 1, currency = ?, paid = ?, fee = ?, refunded = ?, disputed = ?, paid_out = ?, adjusted = ?,
 			settled_by = ?, current = ?, price = ?, price_in = ?, interest = ?, owed = ?, owed_facts = ?,
+			erased_at = ?, purged_at = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(purged_at, {now}) END,
 			closed_at = CASE WHEN ? = 0 THEN NULL ELSE COALESCE(closed_at, {now}) END WHERE book = ? AND subject = ?`,
 		Args: []any{
 			string(o.Currency), o.Paid, o.Fee, o.Refunded, o.Disputed, o.PaidOut, o.Adjusted, o.SettledBy, o.Current,
-			o.Price, string(o.PriceCurrency), o.Interest, number(o.Owed), o.GoodsFacts, number(o.Closed), o.Book, o.ID,
+			o.Price, string(o.PriceCurrency), o.Interest, number(o.Owed), o.GoodsFacts, nullTime(o.ErasedAt), number(o.Purged), number(o.Closed), o.Book, o.ID,
 		},
 	}
 }

@@ -36,6 +36,8 @@ type Row struct {
 	State    books.State
 	Created  time.Time
 	Record   string
+	ErasedAt int64 // since when it keeps nothing of its buyer, in ms since 1970; 0 if it does
+	Buyer    int64 // of a charge: [BuyerStored] or [BuyerUnknown], 0 before
 
 	// Made is when the resource of a new row was made, in ms since 1970; 0 if that is now. It is
 	// not read.
@@ -55,18 +57,20 @@ var tables = map[Kind]table{
 	Charges: {
 		"{s}gateway_charges", "transaction_id",
 		`id, account, book, subject, attempt, COALESCE(ref, ''), COALESCE(transaction_id, ''), COALESCE(end_to_end_id, ''), '',
-			state, created_at, record`,
-		`id, account, book, subject, attempt, ref, transaction_id, end_to_end_id, state, record`,
+			state, created_at, record, COALESCE(erased_at, 0), buyer`,
+		`id, account, book, subject, attempt, ref, transaction_id, end_to_end_id, state, record, buyer, erased_at`,
 	},
 	Payouts: {
 		"{s}gateway_payouts", "transfer_id",
-		`id, account, book, subject, 0, ref, COALESCE(transfer_id, ''), '', '', state, created_at, record`,
-		`id, account, book, subject, ref, transfer_id, state, record`,
+		`id, account, book, subject, 0, ref, COALESCE(transfer_id, ''), '', '', state, created_at, record,
+			COALESCE(erased_at, 0), 0`,
+		`id, account, book, subject, ref, transfer_id, state, record, erased_at`,
 	},
 	Subscriptions: {
 		"{s}gateway_subscriptions", "subscription_id",
-		`id, account, book, '` + subscription + `' || id, 0, ref, COALESCE(subscription_id, ''), '', params, state, created_at, record`,
-		`id, account, book, ref, subscription_id, params, state, record`,
+		`id, account, book, '` + subscription + `' || id, 0, ref, COALESCE(subscription_id, ''), '', params, state, created_at, record,
+			COALESCE(erased_at, 0), 0`,
+		`id, account, book, ref, subscription_id, params, state, record, erased_at`,
 	},
 }
 
@@ -160,7 +164,7 @@ func (l Ledger) rows(ctx context.Context, k Kind, where string, args []any) ([]R
 		var created int64
 		r.Kind = k
 		err := row.Scan(&r.ID, &r.Account, &r.Subject.Book, &r.Subject.ID, &r.Attempt, &r.Ref, &r.Resource, &r.EndToEnd, &r.Params, &r.State,
-			&created, &r.Record)
+			&created, &r.Record, &r.ErasedAt, &r.Buyer)
 		r.Created = time.UnixMilli(created)
 		return err
 	})
@@ -174,15 +178,17 @@ func (r *Row) values() []any {
 		}
 		return s
 	}
+	erased := nullTime(r.ErasedAt)
 	switch r.Kind {
 	case Charges:
 		return []any{
 			r.ID, r.Account, r.Subject.Book, r.Subject.ID, r.Attempt, null(r.Ref), null(r.Resource), null(r.EndToEnd), string(r.State), r.Record,
+			r.Buyer, erased,
 		}
 	case Payouts:
-		return []any{r.ID, r.Account, r.Subject.Book, r.Subject.ID, r.Ref, null(r.Resource), string(r.State), r.Record}
+		return []any{r.ID, r.Account, r.Subject.Book, r.Subject.ID, r.Ref, null(r.Resource), string(r.State), r.Record, erased}
 	default:
-		return []any{r.ID, r.Account, r.Subject.Book, r.Ref, null(r.Resource), r.Params, string(r.State), r.Record}
+		return []any{r.ID, r.Account, r.Subject.Book, r.Ref, null(r.Resource), r.Params, string(r.State), r.Record, erased}
 	}
 }
 
@@ -210,15 +216,23 @@ func (r *Row) Remove() []Write {
 // reference never change.
 func (r *Row) Save() Write {
 	set := map[Kind]string{
-		Charges:       `transaction_id = NULLIF(?, ''), end_to_end_id = NULLIF(?, ''), state = ?, record = ?`,
-		Payouts:       `transfer_id = NULLIF(?, ''), state = ?, record = ?`,
-		Subscriptions: `subscription_id = NULLIF(?, ''), params = ?, state = ?, record = ?`,
+		Charges:       `transaction_id = NULLIF(?, ''), end_to_end_id = NULLIF(?, ''), buyer = ?, state = ?, record = ?, erased_at = ?`,
+		Payouts:       `transfer_id = NULLIF(?, ''), state = ?, record = ?, erased_at = ?`,
+		Subscriptions: `subscription_id = NULLIF(?, ''), params = ?, state = ?, record = ?, erased_at = ?`,
 	}
 	args := map[Kind][]any{
-		Charges: {r.Resource, r.EndToEnd}, Payouts: {r.Resource}, Subscriptions: {r.Resource, r.Params},
+		Charges: {r.Resource, r.EndToEnd, r.Buyer}, Payouts: {r.Resource}, Subscriptions: {r.Resource, r.Params},
 	}
 	return Write{
 		SQL:  `UPDATE ` + tables[r.Kind].name + ` SET ` + set[r.Kind] + ` WHERE book = ? AND id = ?`,
-		Args: append(args[r.Kind], string(r.State), r.Record, r.Subject.Book, r.ID),
+		Args: append(args[r.Kind], string(r.State), r.Record, nullTime(r.ErasedAt), r.Subject.Book, r.ID),
 	}
+}
+
+// nullTime returns a time as it is stored, NULL if it is 0.
+func nullTime(ms int64) any {
+	if ms == 0 {
+		return nil
+	}
+	return ms
 }

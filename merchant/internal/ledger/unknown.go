@@ -20,22 +20,24 @@ type Unknown struct {
 	First, Last time.Time // the database's
 }
 
-const (
-	// unknownAtMost is how many resources of an account are kept: those whose events came last.
-	unknownAtMost = 10_000
+// unknownAtMost is how many resources of an account are kept: those whose events came last.
+const unknownAtMost = 10_000
 
-	// UnknownFor is how long a resource is kept after its last event.
-	UnknownFor = 90 * 24 * time.Hour
-)
+// UnknownWhere selects resources of some accounts that match no record: those with an event in a
+// time and, if they have no reference, whose first event was at least the grace ago.
+type UnknownWhere struct {
+	Accounts    []string
+	Keep, Grace time.Duration
+}
 
-// unmatched are the resources of some accounts, as u, that still match no record: one may have
+// unmatched are the resources, as u, that still match no record: one may have
 // been stored, or its resource been read, after the event came. Without a reference a resource may
 // also be a subscription of ours or its charge, which is stored soon: it counts after the grace.
-func unmatched(accounts []string, grace time.Duration) (from string, args []any) {
-	in, args := list(accounts)
+func (w *UnknownWhere) unmatched() (from string, args []any) {
+	in, args := list(w.Accounts)
 	from = ` FROM {s}gateway_unknown AS u WHERE u.account IN ` + in + ` AND u.last_at >= {now} - ?
 		AND (u.ref <> '' OR u.first_at <= {now} - ?) AND NOT (` + matched() + `)`
-	return from, append(args, UnknownFor.Milliseconds(), grace.Milliseconds())
+	return from, append(args, w.Keep.Milliseconds(), w.Grace.Milliseconds())
 }
 
 // matched is the condition that a record has the resource u.
@@ -67,21 +69,20 @@ func (l Ledger) AddUnknown(ctx context.Context, u *Unknown) (age time.Duration, 
 
 // TrimUnknown deletes resources of an account that are too old, or too many, or that match a record by
 // now: those would take the place of others.
-func (l Ledger) TrimUnknown(ctx context.Context, account string) error {
+func (l Ledger) TrimUnknown(ctx context.Context, account string, keep time.Duration) error {
 	if _, err := l.s.Exec(ctx, `DELETE FROM {s}gateway_unknown AS u WHERE u.account = ? AND (`+matched()+`)`, account); err != nil {
 		return err
 	}
 	_, err := l.s.Exec(ctx, `DELETE FROM {s}gateway_unknown WHERE account = ? AND last_at <= (SELECT MAX(last_at) FROM (
 			SELECT {now} - ? AS last_at
 			UNION ALL SELECT * FROM (SELECT last_at FROM {s}gateway_unknown WHERE account = ? ORDER BY account, last_at DESC LIMIT 1 OFFSET ?) AS many
-		) AS bounds)`, account, UnknownFor.Milliseconds(), account, unknownAtMost)
+		) AS bounds)`, account, keep.Milliseconds(), account, unknownAtMost)
 	return err
 }
 
-// Unknown returns the resources of an account that match no record, those whose events came last
-// first: at most limit, and those after one, if it is not nil.
-func (l Ledger) Unknown(ctx context.Context, account string, grace time.Duration, after *Unknown, limit int) ([]Unknown, error) {
-	from, args := unmatched([]string{account}, grace)
+// Unknown returns resources that match no record, those whose events came last first: at most limit, and those after one, if it is not nil.
+func (l Ledger) Unknown(ctx context.Context, w UnknownWhere, after *Unknown, limit int) ([]Unknown, error) {
+	from, args := w.unmatched()
 	if after != nil {
 		from += ` AND (u.last_at < ? OR u.last_at = ? AND (u.family > ? OR u.family = ? AND u.id > ?))`
 		args = append(args, after.Last.UnixMilli(), after.Last.UnixMilli(), after.Family, after.Family, after.ID)
@@ -95,9 +96,9 @@ func (l Ledger) Unknown(ctx context.Context, account string, grace time.Duration
 	})
 }
 
-// CountUnknown counts the resources of accounts that match no record, by account.
-func (l Ledger) CountUnknown(ctx context.Context, accounts []string, grace time.Duration) (map[string]int, error) {
-	from, args := unmatched(accounts, grace)
+// CountUnknown counts the resources that match no record, by account.
+func (l Ledger) CountUnknown(ctx context.Context, w UnknownWhere) (map[string]int, error) {
+	from, args := w.unmatched()
 	counts := make(map[string]int)
 	_, err := all(ctx, l, `SELECT u.account, COUNT(*)`+from+` GROUP BY u.account`, args, func(row database.Scanner, _ *struct{}) error {
 		var account string
