@@ -75,6 +75,7 @@ func (b *bench) paidTo(p *payout, keyType gateway.PixKeyType, key gateway.PixKey
 	switch keyType {
 	case gateway.PixKeyCPF, gateway.PixKeyCNPJ:
 		b.belongsTo(p.account, ofPayout, p.Payout.ID, string(key), "")
+	case gateway.PixKeyPhone, gateway.PixKeyEVP:
 	case gateway.PixKeyEmail:
 		b.belongsTo(p.account, ofPayout, p.Payout.ID, "", string(key))
 	}

@@ -176,8 +176,9 @@ type erasure struct {
 // erasure collects what belongs to a buyer: the records, with their requests and resources.
 func (b *bench) erasure(ctx context.Context, l ledger.Ledger, o ledger.Owned) (*erasure, error) {
 	e := &erasure{
-		Erasure: ledger.Erasure{Subject: b.order.Subject(), Owned: []ledger.Owned{o}, Plain: plainProblems,
-			Adoption: keptAdoption},
+		Erasure: ledger.Erasure{
+			Subject: b.order.Subject(), Owned: []ledger.Owned{o}, Plain: plainProblems, Adoption: keptAdoption,
+		},
 		b: b, whole: o.Kind != ofPayout || b.order.Subject() == ledger.PayoutSubject(o.Book, o.Record),
 	}
 	for _, ch := range b.charges {

@@ -62,8 +62,9 @@ func (r *payoutRecord) kept() payoutRecord {
 func (r *subscriptionRecord) kept() subscriptionRecord {
 	s := &r.Books
 	return subscriptionRecord{
-		asked: asked{Amount: r.Amount, Currency: r.Currency, Method: r.Method, Interval: r.Interval,
-			IntervalCount: r.IntervalCount},
+		asked: asked{
+			Amount: r.Amount, Currency: r.Currency, Method: r.Method, Interval: r.Interval, IntervalCount: r.IntervalCount,
+		},
 		Books: books.Subscription{
 			ID: s.ID, SubscriptionID: s.SubscriptionID, Operation: s.Operation, State: s.State, Status: s.Status,
 			Reason:    keptReason(s.Reason),
@@ -86,8 +87,10 @@ func (w *watch) kept() watch {
 func keptProblems(list []books.Raised) (kept []books.Raised) {
 	for i := range list {
 		r := &list[i]
-		kept = append(kept, books.Raised{Kind: r.Kind, Record: r.Record, About: r.About, Detail: r.Detail, Times: r.Times,
-			Over: r.Over, At: r.At})
+		kept = append(kept, books.Raised{
+			Kind: r.Kind, Record: r.Record, About: r.About, Detail: r.Detail, Times: r.Times,
+			Over: r.Over, At: r.At,
+		})
 	}
 	return kept
 }

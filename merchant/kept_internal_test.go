@@ -111,8 +111,9 @@ func erases[R any](t *testing.T, name string, kept func(R) R) {
 }
 
 // each calls visit for each member, and for those of members that stay and are structs of this package.
-func each(before, after reflect.Value, path string, decided map[string]decision, visit func(path string, before,
-	after reflect.Value)) {
+func each(
+	before, after reflect.Value, path string, decided map[string]decision, visit func(path string, before, after reflect.Value),
+) {
 	for i := range before.NumField() {
 		is := before.Type().Field(i)
 		name := strings.TrimPrefix(path+"."+is.Name, ".")

@@ -27,8 +27,9 @@ import (
 // person is a buyer whose data is in no other test.
 type person struct{ name, email, cpf, phone, street string }
 
-var zuleica = person{"Zuleica Quintanilha", "zuleica.quintanilha@example.com", "39053344705", "21976501234",
-	"Travessa das Erasuras"}
+var zuleica = person{
+	name: "Zuleica Quintanilha", email: "zuleica.quintanilha@example.com", cpf: "39053344705", phone: "21976501234", street: "Travessa das Erasuras",
+}
 
 // texts are what must be nowhere.
 func (p person) texts() []string {
@@ -45,8 +46,10 @@ func (p person) address() *gateway.Address {
 
 // buys makes a charge one of the person.
 func (p person) buys(c merchant.ChargeParams) merchant.ChargeParams {
-	c.Buyer = gateway.BuyerParams{Name: p.name, Email: p.email, Phone: p.phone, Document: p.document(),
-		Address: p.address()}
+	c.Buyer = gateway.BuyerParams{
+		Name: p.name, Email: p.email, Phone: p.phone, Document: p.document(),
+		Address: p.address(),
+	}
 	c.Products[0].Name = "A letter for " + p.name
 	c.Metadata = `{"gift":"for ` + p.name + `"}`
 	return c
@@ -59,8 +62,10 @@ func (p person) buysAt(w *world, l *merchant.Link) string {
 	session, err := client.CheckoutSessions.Open(w.Context(), slug)
 	require.NoError(w, err)
 	_, err = client.CheckoutSessions.Update(w.Context(), slug, session.SessionToken, gateway.CheckoutSessionParams{
-		Buyer: gateway.CheckoutBuyer{Name: p.name, Email: p.email, Phone: p.phone, Document: p.document(),
-			Address: p.address()},
+		Buyer: gateway.CheckoutBuyer{
+			Name: p.name, Email: p.email, Phone: p.phone, Document: p.document(),
+			Address: p.address(),
+		},
 		PaymentMethod: gateway.Pix,
 	})
 	require.NoError(w, err)
@@ -240,8 +245,10 @@ func TestWhatIsErasedIsNowhere(t *testing.T) {
 		w.order("A9")
 		require.NoError(w, w.adoptsTx(merchant.Adoption{Transaction: adopted.ID, Order: "A9"}))
 		m := w.member("M1", "pgct_ok_1")
-		m.Customer = gateway.CustomerParams{Name: zuleica.name, Email: zuleica.email, Phone: zuleica.phone,
-			Document: zuleica.document(), Address: zuleica.address()}
+		m.Customer = gateway.CustomerParams{
+			Name: zuleica.name, Email: zuleica.email, Phone: zuleica.phone,
+			Document: zuleica.document(), Address: zuleica.address(),
+		}
 		m.Metadata = map[string]any{"member": zuleica.name}
 		w.subscribe(m)
 		w.settled()
@@ -311,8 +318,10 @@ func TestWhatIsErasedIsNowhere(t *testing.T) {
 				assert.Equal(w, is.Erased, c.Erased)
 				assert.Empty(w, c.PixCode)
 				assert.Nil(w, c.Voucher)
-				assert.Equal(w, [...]any{was.ID, was.TransactionID, was.State, was.Method, was.EndToEndID, was.Paid, was.Refunded,
-					was.Disputed},
+				assert.Equal(w, [...]any{
+					was.ID, was.TransactionID, was.State, was.Method, was.EndToEndID, was.Paid, was.Refunded,
+					was.Disputed,
+				},
 					[...]any{c.ID, c.TransactionID, c.State, c.Method, c.EndToEndID, c.Paid, c.Refunded, c.Disputed})
 			}
 			story, err := w.m.Story(w.Context(), id)
@@ -612,8 +621,10 @@ func TestABuyersRecordsAreFound(t *testing.T) {
 		acme := w.m.Book("acme")
 		result, err := acme.EraseBuyer(w.Context(), merchant.Buyer{Email: "\tZULEICA.quintanilha@example.com "}, "b", "w")
 		require.NoError(w, err)
-		assert.Equal(w, []merchant.OwnedRecord{{Book: "acme", Kind: "order", ID: "1"}, {Book: "acme", Kind: "order",
-			ID: "2"}}, result.Erased)
+		assert.Equal(w, []merchant.OwnedRecord{{Book: "acme", Kind: "order", ID: "1"}, {
+			Book: "acme", Kind: "order",
+			ID: "2",
+		}}, result.Erased)
 		assert.Empty(w, result.Left)
 		assert.False(w, result.Unread)
 		result, err = acme.EraseBuyer(w.Context(), merchant.Buyer{Document: "390.533.447/05"}, "b", "w")
