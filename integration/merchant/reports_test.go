@@ -159,6 +159,7 @@ func unsaid(story []merchant.Step) []merchant.Step {
 // the gateway.
 var changes = []string{
 	"Adjust", "Adopt", "AdoptAll", "AdoptTx", "CancelSubscription", "CancelSubscriptionTx", "Charge", "ChargeTx", "CheckMonth", "CloseOrderTx",
+	"Erase", "EraseBuyer", "EraseTx",
 	"Idle", "Link", "OrderTx", "Payout", "PayoutTx", "Ready", "Reconcile", "Refresh", "Refund", "RefundTx", "Resolve", "Run", "Send", "Subscribe",
 	"SubscribeTx", "Webhook",
 }
