@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -270,6 +271,11 @@ func (m *core) adoptTransaction(ctx context.Context, a *account, p *Adoption) er
 	t := r.Resource
 	if other := m.otherThan(a, t.ExternalRef); other != nil {
 		return fmt.Errorf("%w: transaction %s belongs to account %s, by its reference %s", ErrAccount, t.ID, other.Name, t.ExternalRef)
+	}
+	if strings.HasPrefix(t.ExternalRef, a.Prefix) && a.collides.CompareAndSwap(false, true) {
+		m.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "merchant: the reference of an adopted transaction begins with Account.Prefix, so references of "+
+			"this package and of other code may be the same. Choose another prefix before the first Open. This process logs it once for each account",
+			slog.String("account", a.Name), slog.String("reference", t.ExternalRef), slog.String("prefix", a.Prefix))
 	}
 	var links []string
 	if p.Order == "" {

@@ -148,7 +148,8 @@ type Account struct {
 	// order have the same book. It never changes.
 	Book string
 
-	// Client is the only client that sends for this account.
+	// Client sends for this account. While a shop moves in, its old code may share it. Otherwise no
+	// other program refunds or pays out what is in the books.
 	Client *gateway.Client
 
 	// Keys, Trust and SecretPath are those of [webhook.Config].
@@ -157,9 +158,9 @@ type Account struct {
 	SecretPath gateway.Secret
 
 	// Prefix begins the references of this account's records; default Name and "-".
-	// Resources with another reference belong to other systems and are ignored. It can't
-	// be changed once it was used, and none begins with that of another account of the
-	// database.
+	// Resources with another reference belong to other systems. It can't be changed after the
+	// first Open, none begins with that of another account of the database, and no other code of
+	// the account may make references that begin with it: see [Config.Other].
 	Prefix string
 
 	// Links makes a [Charge] of each payment by a link that [Merchant.Link] created. The

@@ -59,6 +59,7 @@ type account struct {
 	down     atomic.Bool  // the last list failed while the gateway was down
 	unknown  atomic.Int64 // how many events of this process matched no record
 	warned   atomic.Bool  // that something is not in the books
+	collides atomic.Bool  // the log says that other code uses the prefix
 
 	digestKey string // of the digests by which buyers are found
 }

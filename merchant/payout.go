@@ -389,11 +389,15 @@ func (m *core) onTransfer(ctx context.Context, a *account, e *webhook.TransferEv
 	switch {
 	case err != nil:
 		return err
-	case row == nil && strings.HasPrefix(ref, a.Prefix) && strings.HasSuffix(ref, payoutSuffix):
-		return fmt.Errorf("there is no payout with the reference %s, although it has the account's prefix %q", ref, a.Prefix)
 	case row == nil && m.otherThan(a, ref) != nil:
 		return nil // two accounts share a key: the other one gets its event, or compares it
 	case row == nil:
+		if strings.HasPrefix(ref, a.Prefix) && strings.HasSuffix(ref, payoutSuffix) {
+			err = m.orphan(a, e.Event, ref)
+		}
+		if err != nil {
+			return err
+		}
 		return m.other(ctx, a, e.Event, ref)
 	}
 	behind := books.TransferBehind(r.Resource.Status, e.State())

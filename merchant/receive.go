@@ -43,7 +43,11 @@ func backoff(attempt int) time.Duration {
 // onTransaction reads the transaction of an event and books what it shows: an event does
 // not say what was paid, refunded or deducted. To handle an event twice changes nothing.
 func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.TransactionEvent) error {
-	row, err := m.match(ctx, a, e.ResourceID, e.Data.CorrelationID)
+	ref := e.Data.CorrelationID
+	row, err := m.match(ctx, a, e.ResourceID, ref)
+	if err == nil && row == nil && strings.HasPrefix(ref, a.Prefix) {
+		err = m.orphan(a, e.Event, ref)
+	}
 	if err != nil {
 		return err
 	}
@@ -55,7 +59,7 @@ func (m *core) onTransaction(ctx context.Context, a *account, e *webhook.Transac
 		if err != nil || ours {
 			return err
 		}
-		return m.other(ctx, a, e.Event, e.Data.CorrelationID)
+		return m.other(ctx, a, e.Event, ref)
 	}
 	ch, err := m.chargeOf(row)
 	if err == nil {
@@ -96,11 +100,8 @@ func (m *core) onCharged(ctx context.Context, a *account, ch *charge, e *webhook
 // system of the account.
 func (m *core) match(ctx context.Context, a *account, id, ref string) (*ledger.Row, error) {
 	row, err := m.outside().Match(ctx, ledger.Charges, a.Name, id, ref)
-	switch {
-	case err != nil || row != nil:
+	if err != nil || row != nil {
 		return row, err
-	case strings.HasPrefix(ref, a.Prefix):
-		return nil, fmt.Errorf("there is no charge %s, although its reference begins with the account's prefix %q", ref, a.Prefix)
 	}
 	return nil, m.foreign(a, ref)
 }

@@ -44,7 +44,7 @@ const (
 // Charge is one attempt to collect the money of an order, or a sale by link. Amounts are in cents of Currency
 // and are the gateway's, except Requested.
 type Charge struct {
-	ID            string // also its external_ref; that of the transaction if it belongs to no order
+	ID            string // also its external_ref; that of the transaction if other code made it, or it belongs to no order
 	Book          string // see [Account]
 	Account       string
 	Order         string // "" if it is a sale by link or belongs to a subscription

@@ -68,6 +68,9 @@ func (m *core) refundTx(ctx context.Context, tx sqldb.Tx, p RefundParams, by *se
 		if subject, err = m.orderSubject(ctx, p.Order); err == nil {
 			err = m.on(ctx, tx, place{subject: subject, lock: ledger.Known, charges: true}, refund)
 		}
+		if errors.Is(err, ErrNotFound) {
+			err = fmt.Errorf("%w; if other code has charged it, Adopt that first", err)
+		}
 	}
 	if err != nil {
 		return nil, err

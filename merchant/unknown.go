@@ -110,6 +110,22 @@ func (m *core) toOther(ctx context.Context, a *account, e *webhook.Event) error 
 	return m.guarded(ctx, "Config.Other", func() error { return m.cfg.Other(ctx, a.Name, e) })
 }
 
+// orphan returns an error about an event whose reference begins with the account's prefix, and that
+// matches no record: the books have lost it, as after a restore, or other code uses the same prefix.
+// If there is such code, the event is that code's once the gateway no longer lags.
+func (m *core) orphan(a *account, e *webhook.Event, ref string) error {
+	wait := m.cfg.lag() - max(e.Age, 0)
+	if m.cfg.Other != nil && wait <= 0 {
+		return nil
+	}
+	err := fmt.Errorf("there is no record with the reference %s, although it begins with Account.Prefix %q: the books have lost it, or other code of the "+
+		"account uses that prefix", ref, a.Prefix)
+	if m.cfg.Other != nil {
+		err = fmt.Errorf("%w: %w", err, webhook.RetryAfter(wait))
+	}
+	return err
+}
+
 // undecided returns an error, so that an event is repeated, while its resource may still be a
 // subscription of ours, or the charge of one: the gateway's events of those have no reference, and
 // may come before the subscription is stored or read. [Config.Other] must not get them, because

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,17 @@ const (
 func price(i int) int64 { return int64(1000 + i%200*4) }
 
 func id(i int) string { return fmt.Sprintf("A%06d", i) }
+
+// ids are those of all orders.
+func (s *stage) ids() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range s.orders + s.late() {
+			if !yield(id(i)) {
+				return
+			}
+		}
+	}
+}
 
 // late is how many orders the old code still makes while the shop moves.
 func (s *stage) late() int { return s.orders / 20 }
@@ -229,6 +241,13 @@ func (s *stage) countOne(ctx context.Context, i int, is sums) error {
 	}
 	if n != wanted.payments {
 		return fmt.Errorf("%d parcels, and %d payments", n, wanted.payments)
+	}
+	var refunded int64
+	if err := s.old.db.QueryRowContext(ctx, `SELECT refunded FROM orders WHERE id = ?`, id(i)).Scan(&refunded); err != nil {
+		return err
+	}
+	if refunded != is.refunded {
+		return fmt.Errorf("the shop has %d refunded, and the gateway %d", refunded, is.refunded)
 	}
 	o, err := s.books.Order(ctx, id(i))
 	if err != nil {

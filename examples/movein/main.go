@@ -116,7 +116,7 @@ func (s *stage) move(ctx context.Context, kills int) error {
 func (s *stage) settle(ctx context.Context) error {
 	s.Title("What waits is done")
 	began := time.Now()
-	err := errors.Join(s.gw.Wait(ctx), s.books.Reconcile(ctx), s.books.Idle(ctx))
+	err := errors.Join(s.gw.Wait(ctx), s.books.Reconcile(ctx), s.books.Idle(ctx), s.books.storeAll(ctx, s.ids()))
 	s.Printf("after %.1f s nothing waits any more", time.Since(began).Seconds())
 	return err
 }

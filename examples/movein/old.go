@@ -15,7 +15,7 @@ import (
 
 // The table of the old shop, and what it sends.
 const schema = `CREATE TABLE IF NOT EXISTS orders (
-	id TEXT PRIMARY KEY, amount INTEGER NOT NULL, transaction_id TEXT UNIQUE, state TEXT NOT NULL, refunded INTEGER NOT NULL DEFAULT 0);
+	id TEXT PRIMARY KEY, amount INTEGER NOT NULL, transaction_id TEXT UNIQUE, shipped INTEGER NOT NULL DEFAULT 0, refunded INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS parcels (n INTEGER PRIMARY KEY AUTOINCREMENT, order_id TEXT NOT NULL)`
 
 // oldShop is a shop as many have written one: it charges with the client, and its webhook changes
@@ -60,7 +60,7 @@ func (o *oldShop) create(ctx context.Context, id string, amount int64) (transact
 
 // insert stores an order.
 func insert(ctx context.Context, db execer, id string, amount int64, transaction string) error {
-	_, err := db.ExecContext(ctx, `INSERT INTO orders (id, amount, transaction_id, state) VALUES (?, ?, ?, 'pending')`, id, amount, transaction)
+	_, err := db.ExecContext(ctx, `INSERT INTO orders (id, amount, transaction_id) VALUES (?, ?, ?)`, id, amount, transaction)
 	return err
 }
 
@@ -82,12 +82,17 @@ func (o *oldShop) refund(ctx context.Context, id string, amount int64) error {
 	return err
 }
 
-// handle handles an event: it reads the transaction, and ships what is paid.
+// handle handles an event.
 func (o *oldShop) handle(ctx context.Context, e *webhook.Event) error {
 	if e.Family != webhook.FamilyTransaction {
 		return nil
 	}
-	t, err := o.client.Transactions.Get(ctx, e.ResourceID)
+	return o.update(ctx, e.ResourceID)
+}
+
+// update reads a transaction, and ships what is paid.
+func (o *oldShop) update(ctx context.Context, transaction string) error {
+	t, err := o.client.Transactions.Get(ctx, transaction)
 	if err != nil {
 		return err
 	}
@@ -107,7 +112,7 @@ type execer interface {
 
 // ship sends an order once, whoever asks: while the shop moves, the old code and the new one do.
 func ship(ctx context.Context, db execer, order string) error {
-	r, err := db.ExecContext(ctx, `UPDATE orders SET state = 'shipped' WHERE id = ? AND state = 'pending'`, order)
+	r, err := db.ExecContext(ctx, `UPDATE orders SET shipped = 1 WHERE id = ? AND shipped = 0`, order)
 	if err != nil {
 		return err
 	}

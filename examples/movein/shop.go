@@ -50,13 +50,32 @@ func openShop(
 // goods ships an order, unless the old code has.
 func goods(ctx context.Context, tx *sql.Tx, g *merchant.Goods) error {
 	if g.State != merchant.Paid {
-		return nil // see the guide: a shop that packs later stops here
+		return nil // a parcel that has left comes back by itself
 	}
 	return ship(ctx, tx, g.Order)
 }
 
 func refunded(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
-	return merchant.One(tx.ExecContext(ctx, `UPDATE orders SET refunded = ? WHERE id = ?`, r.Order.Refunded, r.Order.ID))
+	return store(ctx, tx, &r.Order)
+}
+
+// store stores in the shop's own columns what the books have of an order, whatever they had.
+func store(ctx context.Context, db execer, o *merchant.Order) error {
+	return merchant.One(db.ExecContext(ctx, `UPDATE orders SET refunded = ? WHERE id = ?`, o.Refunded, o.ID))
+}
+
+// storeAll does so for orders that were adopted: no callback reports what was so before.
+func (s *shop) storeAll(ctx context.Context, orders iter.Seq[string]) error {
+	for id := range orders {
+		o, err := s.Order(ctx, id)
+		if err == nil {
+			err = store(ctx, s.db, o)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // adoptions lists the orders of the old code, which keep their IDs. What it has not shipped is
@@ -64,7 +83,7 @@ func refunded(ctx context.Context, tx *sql.Tx, r *merchant.Refund) error {
 func adoptions(ctx context.Context, db *sql.DB) iter.Seq2[merchant.Adoption, error] {
 	return func(yield func(merchant.Adoption, error) bool) {
 		rows, err := db.QueryContext(ctx,
-			`SELECT id, transaction_id, state = 'pending' FROM orders WHERE transaction_id IS NOT NULL ORDER BY id`)
+			`SELECT id, transaction_id, shipped = 0 FROM orders WHERE transaction_id IS NOT NULL ORDER BY id`)
 		if err != nil {
 			yield(merchant.Adoption{}, err)
 			return

@@ -187,6 +187,43 @@ func TestWhatMayBeOursIsNoAlarm(t *testing.T) {
 	})
 }
 
+// Other code of the account makes references that begin with the account's prefix. Its events wait until
+// the gateway no longer lags, because a record may be lost, and are that code's then.
+func TestOtherGetsWhatHasThePrefixAndNoRecord(t *testing.T) {
+	t.Parallel()
+	each(t, func(w *world) {
+		old := w.oldShop()
+		var mu sync.Mutex
+		var ids []string
+		w.cfg.SettleAfter = 200 * time.Millisecond
+		w.cfg.Other = func(_ context.Context, _ string, e *webhook.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Age < 200*time.Millisecond {
+				return fmt.Errorf("%s came too soon", e.ResourceID)
+			}
+			ids = append(ids, e.ResourceID)
+			return nil
+		}
+		w.open().start()
+		p := pix("", 700).TransactionParams
+		p.ExternalRef = "shop-416"
+		tx, err := old.client.Transactions.Create(w.Context(), p)
+		require.NoError(w, err)
+		require.NoError(w, w.gw.Transactions.Pay(tx.ID))
+		w.eventually("the old code has the event", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Contains(ids, tx.ID)
+		})
+		list, err := w.m.Unknown(w.Context(), merchant.UnknownQuery{})
+		require.NoError(w, err)
+		require.Len(w, list, 1)
+		assert.Equal(w, "shop-416", list[0].Ref)
+		w.adopts("416", tx.ID)
+	})
+}
+
 // The code that charged before does not get the events of a subscription of ours that come before it
 // is stored: it might refund what it does not know.
 func TestOtherGetsNothingOfOurSubscriptions(t *testing.T) {
