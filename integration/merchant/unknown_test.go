@@ -195,7 +195,7 @@ func TestOtherGetsWhatHasThePrefixAndNoRecord(t *testing.T) {
 		old := w.oldShop()
 		var mu sync.Mutex
 		var ids []string
-		w.cfg.SettleAfter = 200 * time.Millisecond
+		w.cfg.SendTimeout, w.cfg.SettleAfter = 100*time.Millisecond, 200*time.Millisecond // nothing is sent
 		w.cfg.Other = func(_ context.Context, _ string, e *webhook.Event) error {
 			mu.Lock()
 			defer mu.Unlock()
