@@ -18,6 +18,7 @@ import (
 
 	"github.com/gateway-go/gateway"
 	"github.com/gateway-go/gateway/contrib/river/operations"
+	"github.com/gateway-go/gateway/database"
 )
 
 func TestConfigIsChecked(t *testing.T) {
@@ -25,6 +26,10 @@ func TestConfigIsChecked(t *testing.T) {
 	client, pool := namedClient(t, "shop"), unconnected(t)
 	_, err := operations.New(nil, operations.Config{Client: client})
 	require.ErrorContains(t, err, "the pool is nil")
+	_, err = operations.NewReader(nil, "shop", database.Location{})
+	require.ErrorContains(t, err, "the pool is nil")
+	_, err = operations.NewReader(pool, "a\nb", database.Location{})
+	require.ErrorContains(t, err, "name")
 	_, err = operations.New(pool, operations.Config{Client: client, PollInterval: -1})
 	require.ErrorContains(t, err, "Config.PollInterval must not be negative")
 	outbox, err := operations.New(pool, operations.Config{Client: client, Workers: 5})

@@ -57,6 +57,8 @@ type (
 	CancelSubscriptionResult = operations.CancelSubscriptionResult
 	// RejectedError is operations.RejectedError.
 	RejectedError = operations.RejectedError
+	// Reader is operations.Reader.
+	Reader = operations.Reader
 	// Query is operations.Query.
 	Query = operations.Query
 	// Decision is operations.Decision.

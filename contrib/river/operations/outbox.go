@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	pgxdriver "github.com/gateway-go/gateway/contrib/pgx"
+	"github.com/gateway-go/gateway/database"
 	"github.com/gateway-go/gateway/operations"
 )
 
@@ -22,6 +23,14 @@ type Outbox struct {
 	*operations.Outbox[pgx.Tx]
 
 	engine *engine
+}
+
+// NewReader is operations.NewReader on the database of a pool.
+func NewReader(pool *pgxpool.Pool, account string, at database.Location) (*Reader, error) {
+	if pool == nil {
+		return nil, errors.New("operations: the pool is nil")
+	}
+	return operations.NewReader(pgxdriver.New(pool), account, at)
 }
 
 // New returns an outbox on the database of a pool. A process that only inserts
