@@ -62,8 +62,8 @@ func (a *account) register(ctx context.Context, db *sqldb.DB, c sqldb.Session, k
 	case err != nil:
 		return err
 	case stored.Prefix != is.Prefix:
-		return fmt.Errorf("%w: the references of %s begin with %q since it was first opened, and Account.Prefix is %q: it never changes", ErrAccount,
-			a.Name, stored.Prefix, a.Prefix)
+		return fmt.Errorf("%w: the records of %s have references with the prefix %q, and Account.Prefix is %q: it never changes after "+
+			"the first Open", ErrAccount, a.Name, stored.Prefix, a.Prefix)
 	case stored.Zone != is.Zone:
 		return fmt.Errorf("%w: the entries of %s belong to months in the time zone %s, and Account.Zone is %s: set it to the same zone for as long as the "+
 			"account is used", ErrAccount, a.Name, stored.Zone, is.Zone)

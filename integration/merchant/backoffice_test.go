@@ -536,7 +536,7 @@ func TestDeadLettersAreReplayedTogether(t *testing.T) {
 		o := w.office("Rui")
 		text := o.shows("dead-letters")
 		assert.Contains(w, text, "transaction.paid")
-		assert.Contains(w, text, "there is no charge shop-lost-1")
+		assert.Contains(w, text, "there is no record with the reference shop-lost-1")
 		page := o.seen["dead-letters"]
 		assert.Equal(w, 50, strings.Count(page, `type="checkbox"`))
 		next := regexp.MustCompile(`href="(dead-letters\?[^"]*)">Newer`).FindStringSubmatch(page)

@@ -261,8 +261,8 @@ func TestACallerOpensTheGate(t *testing.T) {
 	})
 }
 
-// The newest charge comes first, and the oldest ones in turn with it: a buyer may be waiting for
-// the one, and has waited for the others.
+// The newest charge comes first: its buyer may be waiting. That the oldest ones come in turn with it
+// is tested where they are claimed: here, some wait for their next attempt.
 func TestFreshChargesComeBeforeABacklog(t *testing.T) {
 	t.Parallel()
 	each(t, func(w *world) {
@@ -282,13 +282,6 @@ func TestFreshChargesComeBeforeABacklog(t *testing.T) {
 		refs := o.created()
 		require.Len(w, refs, backlog+1)
 		assert.Contains(w, refs[:backlog/3], "shop-FRESH-1")
-		var old int
-		for _, ref := range refs[:backlog/2] {
-			if ref < "shop-O20" {
-				old++
-			}
-		}
-		assert.GreaterOrEqual(w, old, 5, "old ones don't starve: %v", refs)
 	})
 }
 

@@ -348,7 +348,7 @@ func TestADeadLetterIsAProblem(t *testing.T) {
 		problem := w.problem()
 		assert.Equal(w, merchant.ProblemEvent, problem.Kind)
 		assert.Equal(w, "shop", problem.Account)
-		assert.Contains(w, problem.Text, "there is no charge shop-lost-1")
+		assert.Contains(w, problem.Text, "there is no record with the reference shop-lost-1")
 		w.resolve(problem, by(merchant.Retry), merchant.Dismiss)
 		w.ends(problem)
 		dead()

@@ -240,6 +240,8 @@ func TestAStoreWithoutAnAccountHasTheOnlyOne(t *testing.T) {
 		n, err = view(s, mexico.account).Counts(ctx)
 		require.NoError(t, err)
 		assert.Zero(t, n.Waiting)
+		_, err = view(s, mexico.account).Put(ctx, record("e2", "tx_2")) // what only reads registers no account
+		require.NoError(t, err)
 		_, err = sqlstore.New(d.on(db), like(t, s), sqlstore.WithLogger(quiet)).Counts(ctx)
 		require.ErrorContains(t, err, "several accounts (shop-br, shop-mx)")
 	})
